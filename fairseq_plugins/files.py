@@ -1,0 +1,113 @@
+"""Files that are either whole or absent, checksums, and errors that are one sentence. Standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+
+class InputError(Exception):
+    """Something that the user gave cannot be used. The message is one sentence: what, where (file, line), remedy."""
+
+
+def report_input_errors(main: Callable[[], None]) -> None:
+    """Runs ``main``; an :class:`InputError` becomes ``error: <message>`` on standard error and exit status 1."""
+    try:
+        main()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | os.PathLike[str], mode: str = "w", encoding: str | None = None) -> Iterator[IO]:
+    """Opens a temporary file in the folder of ``path`` and renames it to ``path`` when the block ends without an error.
+
+    Text modes default to UTF-8 with ``\\n`` line ends. After an error nothing is left behind and ``path`` is untouched.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = {} if "b" in mode else {"encoding": encoding or "utf-8", "newline": "\n"}
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with open(descriptor, mode, **text) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        # mkstemp makes private files; give the one that stays the permissions of any other new file.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+@contextlib.contextmanager
+def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yields a new temporary folder beside ``path`` that takes the name ``path`` when the block ends without an error.
+
+    An existing ``path`` is replaced as a whole. After an error nothing is left behind and ``path`` is untouched.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o777 & ~umask)
+        if path.exists():
+            replaced = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
+            os.replace(path, replaced)
+            os.replace(temporary, path)
+            shutil.rmtree(replaced)
+        else:
+            os.replace(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 checksum of a file, in hexadecimal."""
+    with open(path, "rb") as stream:
+        digest = hashlib.sha256()
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The lines of a UTF-8 file without their line ends (``\\n``; a ``\\r`` before it goes too), one at a time.
+
+    Only ``\\n`` ends a line, so that both sides of a parallel text split alike whatever characters they hold.
+
+    Raises:
+        InputError: the file is missing, or a line is not UTF-8; the message names file and line.
+    """
+    path = Path(path)
+    try:
+        stream = open(path, "rb")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder, a text file was expected") from None
+    with stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{path}, line {number}: not UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x}); "
+                    f"convert the file, for example with iconv -f ISO-8859-1 -t UTF-8"
+                ) from None

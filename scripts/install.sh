@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Installs this project and what it needs into the Python environment that $PYTHON (python3 by default) belongs to.
+#
+#   scripts/install.sh [--extras NAME[,NAME]] [PIP ARGUMENTS...]
+#
+# PyTorch, NumPy and Cython come first: fairseq is compiled against the PyTorch that is already there, instead of
+# fetching a second one. Further arguments go to both calls of pip. An installed PyTorch >= 2.5 is kept; otherwise
+# $TORCH is installed (torch==2.13.0, the tested version, by default).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+python=${PYTHON:-python3}
+torch=${TORCH:-torch==2.13.0}
+extras=""
+if [[ ${1:-} == --help || ${1:-} == -h ]]; then
+  sed -n '2,8p' "${BASH_SOURCE[0]}" | cut -c3-
+  exit 0
+fi
+if [[ ${1:-} == --extras ]]; then
+  [[ $# -ge 2 ]] || { echo "error: --extras needs a name: dev or plot" >&2; exit 2; }
+  extras="[$2]"
+  shift 2
+fi
+if ! command -v "$python" >/dev/null; then
+  echo "error: no '$python' found: install Python 3.10, 3.11 or 3.12, or name one with PYTHON=..." >&2
+  exit 1
+fi
+if ! "$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))'; then
+  echo "error: $("$python" --version) is not supported: name a Python 3.10, 3.11 or 3.12 with PYTHON=..." >&2
+  exit 1
+fi
+if "$python" -c 'import sys, torch; sys.exit(tuple(map(int, torch.__version__.split("+")[0].split(".")[:2])) < (2, 5))' 2>/dev/null; then
+  torch="torch"
+fi
+
+"$python" -m pip install "$torch" "numpy>=1.26" "cython>=3.0" "setuptools>=64,<81" wheel "$@"
+"$python" -m pip install --no-build-isolation -e ".$extras" "$@"

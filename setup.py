@@ -1,0 +1,38 @@
+"""Package metadata. Install with scripts/install.sh, which lets fairseq compile against the PyTorch that is there."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+setup(
+    name="fairseq-plugins",
+    version="0.1.0",
+    description="Recurrent and hybrid sequence-to-sequence architectures as a fairseq plugin",
+    long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="MIT",
+    packages=find_packages(include=["fairseq_plugins", "fairseq_plugins.*"]),
+    python_requires=">=3.10,<3.13",
+    install_requires=[
+        "fairseq-fixed==0.12.3.1",
+        "lxml>=5.0,<7",
+        "numpy>=1.26,<3",
+        "PyYAML>=6.0,<7",
+        "sacrebleu>=2.4,<3",
+        "sacremoses>=0.1,<0.2",
+        "sentencepiece>=0.2,<0.3",
+        "subword-nmt>=0.3.8,<0.4",
+        "torch>=2.5,<3",
+        "tqdm>=4.64,<5",
+    ],
+    extras_require={
+        "dev": ["hypothesis>=6.100,<7", "pytest>=8.0,<10", "pytest-timeout>=2.3,<3", "pytest-xdist>=3.5,<4", "ruff>=0.6"],
+        "plot": ["matplotlib>=3.8,<4"],
+    },
+    classifiers=[
+        "License :: OSI Approved :: MIT License",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+    ],
+)
