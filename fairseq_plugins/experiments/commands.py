@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import itertools
 import logging
+import os
 import re
 import shlex
 import signal
@@ -21,6 +23,7 @@ from .. import __path__ as package_path
 from ..corpora.parallel import Preparation
 from ..files import InputError
 from .config import Configuration, Section, nearest
+from .interim import read_checkpoint
 
 # Set by the scripts' own arguments: in a configuration they would tie an experiment to one place.
 RESERVED = {
@@ -78,8 +81,7 @@ def train_command(
         InputError: an option or a value that fairseq's parser does not know, or more GPUs than there are.
     """
     options = option_arguments("train", configuration.train, extra)
-    if "arch" not in configuration.train and not any(option.split("=")[0] in ("--arch", "-a") for option in extra):
-        raise InputError(f"{configuration.path}: train: arch is missing; name an architecture")
+    architecture(configuration, extra)
     command = [executable("fairseq-train"), *data.arguments(), "--save-dir", str(work / "checkpoints")]
     command += options
     available = available_gpus()
@@ -102,9 +104,48 @@ def generate_command(
 ) -> list[str]:
     """The fairseq-generate command of a configuration: ``checkpoint`` (or several, ``a.pt:b.pt``) translates ``subset``."""
     options = option_arguments("generate", configuration.generate, extra)
+    if gpus is None:
+        gpus = available_gpus()
     command = [executable("fairseq-generate"), *data.arguments(), "--path", checkpoint, "--gen-subset", subset]
     command += [*data.preparation.fairseq_bpe_arguments(), *options, *(["--cpu"] if gpus == 0 else [])]
     return check("generate", [*command, *extra], configuration)
+
+
+def option(arguments: Sequence[str], *names: str) -> str | None:
+    """The value of an option among arguments; the last one counts; None where it is not there."""
+    value = None
+    for argument, following in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
+        name, equals, attached = argument.partition("=")
+        if name in names:
+            value = attached if equals else following
+    return value
+
+
+def architecture(configuration: Configuration, extra: Sequence[str] = ()) -> str:
+    """The architecture that is trained.
+
+    Raises:
+        InputError: neither the configuration nor the further options name one.
+    """
+    chosen = option(extra, "--arch", "-a")
+    if chosen is None and "arch" not in configuration.train:
+        raise InputError(f"{configuration.path}: train: arch is missing; name an architecture")
+    return chosen or configuration.train["arch"].text
+
+
+def check_architecture(path: str | Path, expected: str | None) -> None:
+    """Checks that a checkpoint can be read and that its architecture is the expected one, or (None) any known one.
+
+    Raises:
+        InputError: it is missing, truncated, or of another architecture.
+    """
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
+    found = read_checkpoint(path)["cfg"]["model"].arch
+    if expected is not None and found != expected:
+        raise InputError(f"{path}: a checkpoint of '{found}', but the configuration says '{expected}'; give another --work")
+    if found not in ARCH_MODEL_REGISTRY:
+        raise InputError(f"{path}: a checkpoint of '{found}', which fairseq does not know{nearest(found, ARCH_MODEL_REGISTRY)}")
 
 
 def executable(name: str) -> str:
@@ -221,7 +262,14 @@ def run(command: Sequence[str], on_line: Callable[[str], None], pass_fds: Sequen
     outlives us: it is interrupted when we are interrupted or terminated.
     """
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, encoding="utf-8", errors="replace", pass_fds=pass_fds
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        pass_fds=pass_fds,
+        # fairseq 0.12 draws a page of deprecation warnings from today's libraries, in which an error gets lost.
+        env={"PYTHONWARNINGS": "ignore", **os.environ},
     )
     try:
         with termination_as_interrupt():

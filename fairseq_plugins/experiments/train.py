@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..checkpoints import newest_readable_checkpoint, read_checkpoint
 from ..files import InputError, atomic_file
 from . import commands, config, results
+from .interim import newest_readable_checkpoint, read_checkpoint
 
 
 def main(arguments: list[str]) -> None:
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> None:
     data = commands.PreparedData.load(options.data or configuration.data_folder)
     command = commands.train_command(configuration, data, work, options.gpus, extra)
     with commands.only_one(work) as lock:
-        make_resumable(work / "checkpoints", architecture(command))
+        make_resumable(work / "checkpoints", commands.architecture(configuration, extra))
         print(commands.shown(command), flush=True)
         log = TrainingLog(work)
         with log:
@@ -45,22 +45,11 @@ def main(arguments: list[str]) -> None:
             parameters=log.parameters,
             **values,
             paper=configuration.paper_row(),
-            device=results.device(0 if "--cpu" in command else int(option(command, "--distributed-world-size"))),
+            device=results.device(0 if "--cpu" in command else int(commands.option(command, "--distributed-world-size"))),
             git_revision=results.git_revision(),
             versions=results.versions(),
         )
     print(f"{values['updates']:,} updates in {values['train_seconds']:,.0f} seconds; {work / 'results.json'}")
-
-
-def option(command: list[str], name: str) -> str:
-    """The value of an option in a command; the last one counts."""
-    position = max(index for index, argument in enumerate(command) if argument.split("=")[0] == name)
-    return command[position].partition("=")[2] or command[position + 1]
-
-
-def architecture(command: list[str]) -> str:
-    """The architecture that a fairseq-train command names."""
-    return option(command, "--arch" if any(argument.split("=")[0] == "--arch" for argument in command) else "-a")
 
 
 def make_resumable(checkpoints: Path, arch: str) -> None:
@@ -81,9 +70,7 @@ def make_resumable(checkpoints: Path, arch: str) -> None:
         print(f"{last} is truncated; going on from {newest.name}", flush=True)
         with open(newest, "rb") as source, atomic_file(last, "wb") as target:
             shutil.copyfileobj(source, target)
-    found = read_checkpoint(last)["cfg"]["model"].arch
-    if found != arch:
-        raise InputError(f"{last}: a checkpoint of {found}, but {arch} is to be trained; give another --work")
+    commands.check_architecture(last, arch)
 
 
 class TrainingLog:
