@@ -25,6 +25,7 @@ import json
 import multiprocessing
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -48,6 +49,7 @@ BPES = (*SUBWORD_MODELS, "none")
 _PROGRESS = ".progress.json"
 _LOCK = ".lock"
 _BLOCK = 1 << 14
+_FINAL_STOP = re.compile(r"(?<=[^\s.])\.$")
 
 
 class Tokenizer:
@@ -76,6 +78,9 @@ class Tokenizer:
         """A line of text as tokens separated by single spaces."""
         if self.kind == "moses":
             line = self._moses.tokenize(line, return_str=True, escape=self.escape)
+            # Moses' own script takes the last full stop off every sentence, even one that ends in "U.S."; this port of it
+            # leaves it on abbreviations and numbers.
+            line = _FINAL_STOP.sub(" .", line.rstrip())
         if self.lowercase:
             line = line.lower()
         return " ".join(line.split())
