@@ -255,21 +255,33 @@ def shown(command: Sequence[str]) -> str:
     return shlex.join(command)
 
 
-def run(command: Sequence[str], on_line: Callable[[str], None], pass_fds: Sequence[int] = ()) -> int:
+def run(
+    command: Sequence[str],
+    on_line: Callable[[str], object],
+    stderr: int | None = None,
+    pass_fds: Sequence[int] = (),
+) -> int:
     """Runs a command, hands over each line of its standard output, and returns its exit status.
 
-    Its standard error is ours, so that fairseq sees the terminal and draws its progress bar there. The command never
-    outlives us: it is interrupted when we are interrupted or terminated.
+    The command does not outlive us: it is interrupted when we are interrupted or terminated.
+
+    Args:
+        command: program and arguments
+        on_line: called with each line, its line end included
+        stderr: None, our own, so that fairseq sees the terminal and draws its progress bar there; or
+            ``subprocess.STDOUT``, which makes its lines part of the output
+        pass_fds: file descriptors that the command inherits
     """
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         encoding="utf-8",
         errors="replace",
         pass_fds=pass_fds,
-        # fairseq 0.12 draws a page of deprecation warnings from today's libraries, in which an error gets lost.
-        env={"PYTHONWARNINGS": "ignore", **os.environ},
+        # Today's libraries write a page of deprecation warnings about fairseq 0.12, in which an error would get lost.
+        env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **os.environ},
     )
     try:
         with termination_as_interrupt():

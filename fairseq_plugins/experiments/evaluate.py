@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import re
+import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sacrebleu.metrics import BLEU
+from tqdm import tqdm
 
 from ..files import InputError, atomic_file, read_lines
 from . import commands, config, results
@@ -43,8 +45,14 @@ def main(arguments: list[str]) -> None:
 
     log = work / "generate" / f"{subset}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    with open(log, "w", encoding="utf-8") as stream:
-        status = commands.run(command, stream.write)
+    with open(log, "w", encoding="utf-8") as stream, tqdm(total=len(references.tokens), unit=" sentences", disable=None) as bar:
+
+        def write(line: str) -> None:
+            stream.write(line)
+            bar.update(line.startswith("S-"))
+
+        # fairseq-generate's own bar would count batches, and its log goes to the standard error.
+        status = commands.run(command, write, stderr=subprocess.STDOUT)
     if status != 0:
         sys.exit(f"error: fairseq-generate ended with exit status {status}; its output stands in {log}")
     tokens = hypotheses(read_lines(log), len(references.tokens), log)
