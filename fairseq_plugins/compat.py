@@ -11,6 +11,7 @@ import argparse
 import collections
 import copy
 import functools
+import inspect
 import logging
 import os
 import socket
@@ -24,7 +25,7 @@ import numpy as np
 import omegaconf
 import torch
 from fairseq import options, utils
-from fairseq.data import data_utils
+from fairseq.data import bucket_pad_length_dataset, data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed_utils
 from fairseq.models import BaseFairseqModel, distributed_fairseq_model
@@ -100,12 +101,26 @@ def allow_checkpoint_types() -> None:
 
 
 def restore_numpy_aliases() -> None:
-    """Gives back the names that fairseq's data code still uses and numpy has dropped."""
+    """Gives back the names that fairseq's data code still uses and numpy has dropped.
+
+    Names of numpy itself (1.24 and 2.0 dropped them), and the ``interpolation`` of ``np.percentile`` (2.4), which
+    ``--num-batch-buckets`` comes to.
+    """
     for name, value in ("int", int), ("float", float):
         if name not in vars(np):
             setattr(np, name, value)
     if not hasattr(np, "compat"):
         np.compat = types.SimpleNamespace(long=int)
+
+    def build(_get_buckets: Callable) -> Callable:
+        def get_buckets(sizes: np.ndarray, num_buckets: int) -> np.ndarray:
+            return np.unique(np.percentile(sizes, np.linspace(0, 100, num_buckets + 1), method="lower")[1:])
+
+        return get_buckets
+
+    if "interpolation" not in inspect.signature(np.percentile).parameters:
+        for module in data_utils, bucket_pad_length_dataset:  # the second imports it by name
+            _replace(module, "get_buckets", build)
 
 
 def keep_last_batch() -> None:
