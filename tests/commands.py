@@ -76,7 +76,8 @@ def train_in_process(*options: str | os.PathLike[str]) -> None:
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
     from fairseq_cli import train
 
-    args = [os.fspath(option) for option in options]
+    # Worker processes that outlive the call would have pytest wait for them.
+    args = [os.fspath(option) for option in options] + ["--num-workers", "0"]
     parsed = fairseq_options.parse_args_and_arch(fairseq_options.get_training_parser(), args)
     try:
         train.main(convert_namespace_to_omegaconf(parsed))

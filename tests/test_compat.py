@@ -158,7 +158,7 @@ def test_numpy_names_in_bucketed_language_pairs() -> None:
     sentences = [torch.tensor([5] * length + [2]) for length in (1, 4, 7, 7)]
     sizes = np.array([len(sentence) for sentence in sentences])
     dataset = LanguagePairDataset(sentences, sizes, dictionary, num_buckets=2)  # --num-batch-buckets
-    assert [size for size, _ in dataset.buckets] == sorted({dataset.num_tokens(index) for index in range(4)})
+    assert [size for _, size in dataset.buckets] == sorted({dataset.num_tokens(index) for index in range(4)})
 
 
 def test_numpy_names_in_token_block_dataset() -> None:
