@@ -56,6 +56,8 @@ has_installed() {
 # The checkout comes first on Python's path: it is what the scripts belong to, whatever else is installed.
 exec_module() {
   find_python
+  has_installed fairseq-fixed || has_installed fairseq ||
+    fail "fairseq is not installed for $PYTHON: run scripts/install.sh or scripts/quickstart.sh, or name another PYTHON=..."
   export PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH}
   exec "$PYTHON" -m "fairseq_plugins.$1" "${@:2}"
 }

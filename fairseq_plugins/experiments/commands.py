@@ -81,8 +81,8 @@ def train_command(
     Raises:
         InputError: an option or a value that fairseq's parser does not know, or more GPUs than there are.
     """
-    options = option_arguments("train", configuration.train, extra)
     architecture(configuration, extra)
+    options = option_arguments("train", configuration.train, extra)
     command = [executable("fairseq-train"), *data.arguments(), "--save-dir", str(work / "checkpoints")]
     command += options
     available = available_gpus()
@@ -155,7 +155,7 @@ def checked_checkpoint(path: str | Path, expected: str | None = None) -> dict[st
     from fairseq.models import ARCH_MODEL_REGISTRY
 
     checkpoint = read_checkpoint(path)
-    found = checkpoint["cfg"]["model"].arch
+    found = setting(checkpoint, "model", "_name")
     if expected is not None and found != expected:
         raise InputError(
             f"{path}: a checkpoint of '{found}', but '{expected}' is what is asked for; give another --work"
@@ -165,6 +165,12 @@ def checked_checkpoint(path: str | Path, expected: str | None = None) -> dict[st
             f"{path}: a checkpoint of '{found}', which fairseq does not know{nearest(found, ARCH_MODEL_REGISTRY)}"
         )
     return checkpoint
+
+
+def setting(checkpoint: dict[str, Any], section: str, name: str) -> Any:
+    """A value of a checkpoint's configuration; fairseq keeps older models' and tasks' sections as a Namespace."""
+    values = checkpoint["cfg"][section]
+    return values[name] if isinstance(values, dict) else getattr(values, name)
 
 
 def executable(name: str) -> str:

@@ -41,7 +41,7 @@ def trained_on(checkpoint: dict[str, Any], name: str) -> Path:
     Raises:
         InputError: the data is no longer there.
     """
-    binarized = Path(checkpoint["cfg"]["task"].data)
+    binarized = Path(commands.setting(checkpoint, "task", "data"))
     if not binarized.is_dir():
         raise InputError(f"{name}: its training data {binarized} is not there any more; name it with --data")
     return binarized.parent
