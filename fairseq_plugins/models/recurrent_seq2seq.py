@@ -210,7 +210,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         features_only: bool = False,
         **unused: Any,
     ) -> tuple[Tensor, dict[str, list[Tensor | None]]]:
-        """Scores the next token after each token of ``prev_output_tokens`` (B, T); with ``incremental_state`` after the last.
+        """Scores the next token after each of ``prev_output_tokens`` (B, T); with ``incremental_state`` after the last.
 
         Returns:
             logits (B, T, V), T = 1 with ``incremental_state``, and ``{"attn": [weights or None]}``: weights (B, T, S)

@@ -16,9 +16,7 @@ class LayerOutput(NamedTuple):
 
     output: Tensor  # (T, B, H), zero at padding
     state: RecurrentState  # each row's own at its last real token
-    channel_attention: (
-        Tensor | None
-    )  # (T, B, C), channels in the order 1 ... C; None unless asked for and there are channels
+    channel_attention: Tensor | None  # (T, B, C), channels 1 ... C; None unless asked for and there are channels
 
 
 class RecurrentLayer(nn.Module, ABC):
