@@ -1,6 +1,6 @@
 """The bilingual lexicon of the built-in corpus: words with all that German and English inflection need to know of them.
 
-The tables are text, one entry a line, so that a reader can check them as one reads a dictionary. A field of several names
+The tables are text, one entry a line, so that a reader can check them like a dictionary. A field of several names
 separates them with spaces. Names with a capital letter are German nouns, names in lower case are kinds of nouns.
 """
 
@@ -80,13 +80,13 @@ class EnglishVerb:
 class Frame:
     """A verb in one meaning: what it is in both languages, and which subjects, objects, places and adverbs suit it.
 
-    ``pattern`` lists the German objects: ``acc``, ``dat``, ``auf:acc``, ``mit:dat`` and the like, ``dir`` (a direction).
-    ``english_pattern`` is "" (objects follow the verb), ``receiver`` (the dative becomes *to* and stands last), ``swap``
-    (the dative becomes the subject), or a preposition before the only object.
+    ``pattern`` lists the German objects: ``acc``, ``dat``, ``auf:acc``, ``mit:dat`` and so on, ``dir`` (a direction).
+    ``english_pattern`` is "" (objects follow the verb), ``receiver`` (the dative becomes *to* and stands last),
+    ``swap`` (the dative becomes the subject), or a preposition before the only object.
 
-    Flags: ``habit`` suits *every day*; ``now`` suits *gerade* and the English progressive; ``state`` may stand in the
-    present without an adverb; ``present`` has no other tense; ``lasting`` suits *während*; ``luck`` is not done on purpose
-    (no modal, no *um zu*); ``vague`` has an indefinite object; ``placed`` always has a place.
+    Flags: ``habit`` suits *every day*; ``now`` suits *gerade* and the English progressive; ``state`` may stand in
+    the present without an adverb; ``present`` has no other tense; ``lasting`` suits *während*; ``luck`` is not done on
+    purpose (no modal, no *um zu*); ``vague`` has an indefinite object; ``placed`` always has a place.
     """
 
     german: GermanVerb
@@ -329,7 +329,7 @@ Wasser water           | Flasche
 
 # German, stem with endings if it differs | English | kinds
 _ADJECTIVES = """
-alt            | old         | person animal building vehicle furniture device clothing town sight art thing outdoors
+alt            | old         | person animal building vehicle furniture device clothing town sight art thing
 jung           | young       | person animal
 groß           | big         | animal building vehicle furniture thing town fruit outdoors room
 groß           | tall        | person
@@ -376,18 +376,18 @@ hoch hoh       | high        | nature
 
 # States for "is ...": German | English | what one does because of it | what one does in spite of it
 _STATES = """
-müde        | tired     | schlafen sitzen vergessen ausmachen               | arbeiten tanzen aufräumen putzen bauen lernen
-krank       | ill       | schlafen anrufen zurückkommen trinken verlassen   | arbeiten tanzen schwimmen kochen einkaufen
-hungrig     | hungry    | essen kochen backen frühstücken einkaufen         | arbeiten warten nachdenken teilnehmen zuhören
-durstig     | thirsty   | trinken frühstücken einkaufen                     | arbeiten warten tanzen zuhören teilnehmen
-glücklich   | happy     | singen tanzen lachen einladen schenken danken     | zurückkommen beschweren verlassen
-traurig     | sad       | anrufen schreiben denken nachdenken träumen       | singen tanzen lachen teilnehmen helfen
-wütend      | angry     | beschweren verlassen wegwerfen nachdenken         | helfen danken antworten zuhören begrüßen
-nervös      | nervous   | verlieren vergessen vorbereiten lernen suchen     | singen tanzen schlafen erklären teilnehmen
-zufrieden   | satisfied | danken empfehlen gratulieren bezahlen lachen      | verkaufen zurückgeben verlassen beschweren
-beschäftigt | busy      | vergessen antworten arbeiten verlieren            | anrufen helfen besuchen aufpassen vorlesen
-allein      | alone     | anrufen besuchen lesen hören träumen einladen     | tanzen lachen kochen singen frühstücken
-aufgeregt   | excited   | tanzen laufen singen anrufen erzählen             | schlafen arbeiten warten lesen
+müde  | tired   | schlafen sitzen vergessen ausmachen             | arbeiten tanzen aufräumen putzen bauen lernen
+krank     | ill     | schlafen anrufen zurückkommen trinken verlassen | arbeiten tanzen schwimmen kochen einkaufen
+hungrig   | hungry  | essen kochen backen frühstücken einkaufen       | arbeiten warten nachdenken teilnehmen zuhören
+durstig   | thirsty | trinken frühstücken einkaufen                   | arbeiten warten tanzen zuhören teilnehmen
+glücklich | happy   | singen tanzen lachen einladen schenken danken   | zurückkommen beschweren verlassen
+traurig   | sad     | anrufen schreiben denken nachdenken träumen     | singen tanzen lachen teilnehmen helfen
+wütend    | angry   | beschweren verlassen wegwerfen nachdenken       | helfen danken antworten zuhören begrüßen
+nervös    | nervous | verlieren vergessen vorbereiten lernen suchen   | singen tanzen schlafen erklären teilnehmen
+zufrieden | satisfied | danken empfehlen gratulieren bezahlen lachen    | verkaufen zurückgeben verlassen beschweren
+beschäftigt | busy    | vergessen antworten arbeiten verlieren          | anrufen helfen besuchen aufpassen vorlesen
+allein    | alone   | anrufen besuchen lesen hören träumen einladen   | tanzen lachen kochen singen frühstücken
+aufgeregt | excited | tanzen laufen singen anrufen erzählen           | schlafen arbeiten warten lesen
 """
 
 # Comparatives of persons: German | English
@@ -518,7 +518,7 @@ schneien schneit geschneit
 sein ist gewesen sein
 """
 
-# German | English (past and participle if irregular; "_" joins verb and particle, "+" verb and preposition) | subjects |
+# German | English (irregular forms follow; "_" joins verb and particle, "+" verb and preposition) | subjects |
 # pattern | objects | places | flags | manners
 _FRAMES = """
 sehen         | see saw seen        | person | acc | person animal transport | town nature | luck

@@ -218,7 +218,7 @@ class Sampler:
             phrase = replace(phrase, determiner="possessive", possessor=possessor, possessor_gender=gender)
         elif self._chance(0.1) and "family" not in noun.kinds:
             phrase = replace(phrase, determiner="indefinite")
-        elif self._chance(0.08) and "family" not in noun.kinds:
+        elif self._chance(0.08) and not noun.is_a(("family", "own")):
             phrase = replace(phrase, determiner="this")
         plural = 0.0 if noun.german in ("Vater", "Mutter", "Chef") else 0.15
         if phrase.determiner in ("definite", "possessive") and self._chance(plural):

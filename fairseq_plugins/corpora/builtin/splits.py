@@ -51,9 +51,8 @@ def split(
             if not fits(pair) or words in seen or any(patterns.get(mask, name) != name for mask in _masked(words)):
                 failures += 1
                 if failures > _PATIENCE:
-                    raise InputError(
-                        f"the grammar yields only {len(result[name])} sentences for {name}, not {sizes[name]}: ask for fewer"
-                    )
+                    found = len(result[name])
+                    raise InputError(f"the grammar yields {found} pairs for {name}, not {sizes[name]}: ask for fewer")
                 continue
             failures = 0
             seen.add(words)
