@@ -1,0 +1,69 @@
+"""Runs whole commands as a user would: fairseq's own, ours and Python's, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+USER_DIR = str(CHECKOUT / "fairseq_plugins")
+
+
+def run_command(
+    args: Sequence[str | os.PathLike[str]],
+    *,
+    status: int | None = 0,
+    stdin: str | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    timeout: float = 300,
+    **env: str,
+) -> subprocess.CompletedProcess[str]:
+    """Runs ``args`` and returns the finished process with ``stdout`` and ``stderr`` as text.
+
+    ``args[0]`` is ``python`` (the one that runs the tests), a command installed beside it (``fairseq-train``), or
+    anything on the PATH. Further keywords are environment variables. This checkout comes first on PYTHONPATH.
+
+    Raises:
+        AssertionError: the exit status is not ``status`` (None: any); the message holds the end of the output.
+    """
+    command = [os.fspath(arg) for arg in args]
+    installed = Path(sysconfig.get_path("scripts")) / command[0]
+    if command[0] == "python":
+        command[0] = sys.executable
+    elif installed.exists():
+        command[0] = str(installed)
+    search_path = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
+    finished = subprocess.run(
+        command,
+        input=stdin if stdin is not None else "",
+        cwd=cwd,
+        timeout=timeout,
+        text=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": search_path, "OMP_NUM_THREADS": "1", "NO_COLOR": "1", **env},
+        check=False,
+    )
+    if status is not None and finished.returncode != status:
+        raise AssertionError(
+            f"{' '.join(command)}\nended with exit status {finished.returncode}, not {status}\n"
+            f"--- stdout\n{finished.stdout[-4000:]}\n--- stderr\n{finished.stderr[-6000:]}"
+        )
+    return finished
+
+
+def output_lines(stdout: str, kind: str) -> dict[int, str]:
+    """The lines of one kind (``S T H D P A``) in the output of fairseq-generate or -interactive, by sentence number.
+
+    Of several hypotheses of a sentence (``--nbest``) the first, which is the best, stays. The text is what follows
+    the first tab; for H and D that is ``<score>\\t<sentence>``.
+    """
+    lines: dict[int, str] = {}
+    for line in stdout.splitlines():
+        label, tab, text = line.partition("\t")
+        if tab and label.startswith(f"{kind}-") and label[2:].isdigit():
+            lines.setdefault(int(label[2:]), text)
+    return lines

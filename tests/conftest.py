@@ -1,0 +1,62 @@
+"""Fixtures that several test modules share."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SYLLABLES = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aio"]
+
+
+@dataclass(frozen=True)
+class TranslationData:
+    """A tiny parallel corpus: the target is the source backwards. Both sides have the same 24 words.
+
+    Attributes:
+        raw: folder with ``train``, ``valid``, ``test`` (200, 40, 101 pairs), each as ``.xx`` and ``.yy``
+        separate: what fairseq-preprocess made of it, a dictionary for each language
+        joined: the same with one dictionary for both
+        source, target: the languages' names
+    """
+
+    raw: Path
+    separate: Path
+    joined: Path
+    source: str = "xx"
+    target: str = "yy"
+
+
+@pytest.fixture(scope="session")
+def tiny_translation_data(tmp_path_factory: pytest.TempPathFactory) -> TranslationData:
+    """The corpus, written once for a test session; sentences of 2 to 9 words, all different."""
+    folder = tmp_path_factory.mktemp("tiny_translation_data")
+    raw = folder / "raw"
+    raw.mkdir()
+    generator = random.Random(1)
+    sentences: dict[tuple[str, ...], None] = {}
+    while len(sentences) < 341:
+        sentences[tuple(generator.choices(SYLLABLES, k=generator.randint(2, 9)))] = None
+    remaining = iter(sentences)
+    for split, size in ("train", 200), ("valid", 40), ("test", 101):
+        pairs = [next(remaining) for _ in range(size)]
+        (raw / f"{split}.xx").write_text("".join(" ".join(words) + "\n" for words in pairs), encoding="utf-8")
+        (raw / f"{split}.yy").write_text("".join(" ".join(words[::-1]) + "\n" for words in pairs), encoding="utf-8")
+    data = TranslationData(raw, folder / "separate", folder / "joined")
+    preprocess(data.raw, data.separate)
+    preprocess(data.raw, data.joined, "--joined-dictionary")
+    return data
+
+
+def preprocess(raw: Path, binarised: Path, *options: str, source: str = "xx", target: str = "yy") -> None:
+    """fairseq-preprocess of ``raw/{train,valid,test}`` in this process."""
+    from fairseq import options as fairseq_options
+    from fairseq_cli.preprocess import main
+
+    parser = fairseq_options.get_preprocessing_parser()
+    arguments = ["--source-lang", source, "--target-lang", target, "--destdir", str(binarised), *options]
+    for split in "train", "valid", "test":
+        arguments += [f"--{split}pref", str(raw / split)]
+    main(parser.parse_args(arguments))
