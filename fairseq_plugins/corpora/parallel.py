@@ -462,7 +462,10 @@ def _claimed(output: Path, plan: dict[str, Any]) -> Iterator[dict[str, Any] | No
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file: name a folder for --output")
     created = not output.exists()
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{output}: cannot make this folder ({error.strerror}): name another for --output") from None
     with _locked(output):
         names = set(os.listdir(output)) - {DOWNLOAD}
         if names and not names & {PREPARATION, _PROGRESS}:
@@ -482,16 +485,21 @@ def _claimed(output: Path, plan: dict[str, Any]) -> Iterator[dict[str, Any] | No
         for leftover in itertools.chain(output.glob(".*.tmp"), output.glob(".*.old")):
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         if not progress:
+            _remove_stages(output)
             _write_json(output / _PROGRESS, {"plan": plan})
         try:
             yield progress
         except InputError:
-            for name in _FOLDERS:
-                shutil.rmtree(output / name, ignore_errors=True)
+            _remove_stages(output)
             (output / _PROGRESS).unlink()
             if created:
                 output.rmdir()
             raise
+
+
+def _remove_stages(output: Path) -> None:
+    for name in _FOLDERS:
+        shutil.rmtree(output / name, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -405,15 +405,16 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(
 
 
 def test_an_unfinished_run_with_other_steps_is_started_afresh(
-    inputs: dict[str, tuple[Path, Path]], prepared: Path, tmp_path: Path, no_binarising: None
+    inputs: dict[str, tuple[Path, Path]], tmp_path: Path, no_binarising: None
 ) -> None:
     output = tmp_path / "out"
     process = multiprocessing.get_context("fork").Process(target=_killed_in_bpe, args=(inputs, output))
     process.start()
     process.join()
-    prepare(dataclasses.replace(STEPS, lowercase=False), inputs, output)
-    assert lines(output / "tokens" / "test.de") != lines(prepared / "tokens" / "test.de")
-    assert [line.lower() for line in lines(output / "tokens" / "test.de")] == lines(prepared / "tokens" / "test.de")
+    assert (output / "raw").exists()
+    prepare(dataclasses.replace(STEPS, lowercase=False, given="tokens", tokenizer="none"), inputs, output)
+    assert not (output / "raw").exists()
+    assert lines(output / "tokens" / "test.de") == lines(inputs["test"][0])
 
 
 def test_two_runs_at_once(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
@@ -490,6 +491,8 @@ def test_a_folder_with_something_else(tmp_path: Path, inputs: dict[str, tuple[Pa
         prepare(STEPS, inputs, tmp_path)
     with pytest.raises(InputError, match="is a file"):
         prepare(STEPS, inputs, tmp_path / "thesis")
+    with pytest.raises(InputError, match=r"thesis/out: cannot make this folder \(Not a directory\)"):
+        prepare(STEPS, inputs, tmp_path / "thesis" / "out")
     assert contents(tmp_path) == {"thesis": b"the only copy"}
 
 
