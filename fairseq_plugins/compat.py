@@ -43,6 +43,7 @@ def apply() -> None:
     allow_checkpoint_types()
     restore_numpy_aliases()
     keep_last_batch()
+    keep_batches_when_resuming()
     train_data_parallel_on_cpu()
     allow_bfloat16_without_tpu()
     repair_alignments()
@@ -167,6 +168,32 @@ def keep_last_batch() -> None:
         return keeping_last_batch
 
     _replace(data_utils, "batch_by_size", build)
+
+
+def keep_batches_when_resuming() -> None:
+    """Makes a resumed training see the batches of the uninterrupted one.
+
+    fairseq makes the batches once, when a run starts, and breaks ties of equal lengths by a seed that holds the number of
+    that epoch: a run that starts in epoch 5 has other batches than one that started in epoch 1 and came to epoch 5.
+    """
+
+    def build(get_batch_iterator: Callable) -> Callable:
+        @functools.wraps(get_batch_iterator)
+        def with_batches_of_the_first_epoch(self: FairseqTask, *args: Any, **kwargs: Any) -> Any:
+            if getattr(self.cfg, "rebuild_batches", False):
+                return get_batch_iterator(self, *args, **kwargs)
+            given = inspect.signature(get_batch_iterator).bind(self, *args, **kwargs)
+            epoch, dataset = given.arguments.pop("epoch", 1), given.arguments["dataset"]
+            cached = self.dataset_to_epoch_iter.get(dataset)
+            iterator = get_batch_iterator(*given.args, **given.kwargs)
+            if iterator is not cached:
+                dataset.set_epoch(epoch)
+                iterator.epoch = max(epoch, 1)
+            return iterator
+
+        return with_batches_of_the_first_epoch
+
+    _replace(FairseqTask, "get_batch_iterator", build)
 
 
 # ------------------------------------------------------------------------------- data-parallel training on CPUs

@@ -65,7 +65,8 @@ def multi_channel_rnn(
         lengths: (B,) real tokens of each row, 0 ... T; None if there is no padding.
         state: each row's state before the first step.
         cell: ``lstm``, ``gru`` or ``rnn`` (tanh).
-        connection: ``state`` (W_j connect outputs, Eq. 2) or ``gate`` (W_j go into the gates; there is no ``weight_hh``).
+        connection: ``state`` (W_j connect outputs, Eq. 2) or ``gate`` (W_j go into the gates; there is no
+            ``weight_hh``).
     """
     return _SEQUENCE[selected_backend()](x, lengths, state, parameters, cell, connection, need_channel_attention)
 

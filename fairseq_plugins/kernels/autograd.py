@@ -49,7 +49,8 @@ def cell_step(
 
     Args:
         gates: the input's share, broadcastable to (slots and batch, G * H).
-        by_lag: for j = 1 ... C, h(t - j) of the C - j + 1 channels whose in-degree at t is at least j; slots along ``slot_dim``.
+        by_lag: for j = 1 ... C, h(t - j) of the C - j + 1 channels whose in-degree at t is at least j;
+            slots along ``slot_dim``.
         memory: c(t - 1).
 
     Returns:

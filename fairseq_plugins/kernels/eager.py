@@ -1,7 +1,7 @@
 """The recurrence as one autograd function with a hand-written backward pass through time.
 
-Against ``autograd.py`` it saves the graph of every small operation, works in preallocated buffers, and computes each weight gradient
-by one matrix product after the loop.
+Against ``autograd.py`` it saves the graph of every small operation, works in preallocated buffers, and computes each
+weight gradient by one matrix product after the loop.
 """
 
 from __future__ import annotations
@@ -101,8 +101,10 @@ class _Recurrence(torch.autograd.Function):
         reciprocal = _reciprocal(channels, hidden)
 
         # Gradients flow back into earlier rows of this buffer, so it must be our own.
-        grad_hidden = torch.zeros_like(hidden) if grad_hidden is None else grad_hidden.clone(
-            memory_format=torch.contiguous_format
+        grad_hidden = (
+            torch.zeros_like(hidden)
+            if grad_hidden is None
+            else grad_hidden.clone(memory_format=torch.contiguous_format)
         )
         grad_gates = hidden.new_empty(steps, batch_size, width)
         grad_activations = torch.empty_like(activations)  # of the recurrent share of the gates

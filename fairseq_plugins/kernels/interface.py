@@ -1,11 +1,11 @@
 """What every backend of the multi-channel recurrence takes and returns, and Eq. 1 of the MC-RNN paper.
 
-Symbols: B batch, T time steps, D input size, H hidden size, C channels, G gates of the cell (LSTM 4, GRU 3, tanh RNN 1).
+Symbols: B batch, T time steps, D input size, H hidden size, C channels, G gates of the cell (LSTM 4, GRU 3, RNN 1).
 
-**Slot order.** From one step to the next the in-degree of a channel goes m -> m mod C + 1 (Eq. 1). Backends therefore keep
-the channels ordered by the in-degree that they will have at the *next* step, in "slots" 0 ... C - 1 (in-degree minus one): the
-connection W_j then always reads the same slots at every time step, and rows of a batch that stand at different times
-look alike. Only channel numbers (when the attention over channels is returned) need the time.
+**Slot order.** From one step to the next the in-degree of a channel goes m -> m mod C + 1 (Eq. 1). Backends therefore
+keep the channels ordered by the in-degree that they will have at the *next* step, in "slots" 0 ... C - 1 (in-degree
+minus one): the connection W_j then always reads the same slots at every time step, and rows of a batch that stand at
+different times look alike. Only channel numbers (when the attention over channels is returned) need the time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ CONNECTIONS = ("state", "gate")
 
 
 class MultiChannelParameters(NamedTuple):
-    """The parameters of one layer, shared by its channels; laid out as in ``torch.nn.LSTMCell``, ``GRUCell``, ``RNNCell``."""
+    """The parameters of one layer, shared by its channels; laid out as in ``torch.nn.LSTMCell`` and its kin."""
 
     weight_ih: Tensor  # (G * H, D)
     weight_hh: Tensor | None  # (G * H, H) where the connection is "state", None where it is "gate"
     bias_ih: Tensor  # (G * H,)
     bias_hh: Tensor  # (G * H,)
-    weight_connection: Tensor  # W_1 ... W_C: (C, H, H) where the connection is "state", (C, G * H, H) where it is "gate"
+    weight_connection: Tensor  # W_1 ... W_C: (C, H, H) for "state", (C, G * H, H) for "gate"
     attention_v: Tensor  # V of Eq. 6: (H, H + D)
     attention_r: Tensor  # r of Eq. 6: (H,)
 
@@ -34,8 +34,9 @@ class MultiChannelParameters(NamedTuple):
 class MultiChannelState(NamedTuple):
     """What one layer carries from a step to the next; each row's own, the batch first.
 
-    ``history[:, j - 1, i]`` is h(time - j + 1) of the channel whose in-degree one step after that output is i + 1; the lags
-    j = 1 ... C are all that Eq. 2 can ever read. ``memory[:, i]`` is c(time) of the channel with in-degree i + 1 at time + 1.
+    ``history[:, j - 1, i]`` is h(time - j + 1) of the channel whose in-degree one step after that output is i + 1;
+    the lags j = 1 ... C are all that Eq. 2 can ever read. ``memory[:, i]`` is c(time) of the channel whose in-degree
+    at time + 1 is i + 1.
     """
 
     history: Tensor  # (B, C lags, C slots, H)

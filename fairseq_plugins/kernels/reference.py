@@ -51,7 +51,7 @@ def _sentence(
     connection: str,
     padded_length: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """One sentence (T, D). Returns output (padded_length, H), history, memory, time and attention (padded_length, C)."""
+    """One sentence (T, D): output (padded_length, H), history, memory, time and attention (padded_length, C)."""
     w = parameters.weight_connection
     channels, _, hidden_size = w.shape
     start = int(state.time)
@@ -85,9 +85,7 @@ def _sentence(
         for k in range(1, channels + 1)
         for j in range(1, channels + 1)
     }
-    history = torch.stack(
-        [torch.stack([by_slot[j, i] for i in range(channels)]) for j in range(1, channels + 1)]
-    )
+    history = torch.stack([torch.stack([by_slot[j, i] for i in range(channels)]) for j in range(1, channels + 1)])
     memory_by_slot = {in_degree(end + 1, k, channels) - 1: c[end, k] for k in range(1, channels + 1)}
     memory = torch.stack([memory_by_slot[i] for i in range(channels)])
     return torch.stack(output), history, memory, state.time + len(x), torch.stack(attention)
@@ -101,7 +99,7 @@ def _score(h: Tensor, x: Tensor, parameters: MultiChannelParameters) -> Tensor:
 def _cell(
     x: Tensor, s: Tensor, mean: Tensor, c: Tensor, parameters: MultiChannelParameters, cell: str, connection: str
 ) -> tuple[Tensor, Tensor]:
-    """The recurrent function f of Eq. 3. ``s`` is the temporal input (or, for "gate", the sum that enters the gates)."""
+    """The function f of Eq. 3. ``s`` is the temporal input or, for "gate", the sum that enters the gates."""
     from_input = parameters.weight_ih @ x + parameters.bias_ih
     if connection == "state":
         from_history = parameters.weight_hh @ s + parameters.bias_hh

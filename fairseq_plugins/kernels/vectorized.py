@@ -1,6 +1,7 @@
 """The layer around a vectorised recurrence: input projections, channel attention and state, outside the loop over time.
 
-A *recurrence* runs Eq. 2 and 3 over all time steps for channels and batch at once, in slot order (see ``interface.py``). It takes
+A *recurrence* runs Eq. 2 and 3 over all time steps for channels and batch at once, in slot order (``interface.py``).
+It takes
 
 - ``gates`` (T, B, G * H): the input's share of the gates, with every bias that is added to it;
 - ``candidate_bias`` (H,): the GRU's bias of the candidate inside the reset gate; None for other cells;

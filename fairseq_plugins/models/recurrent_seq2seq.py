@@ -1,13 +1,13 @@
-"""RNNSearch with any recurrent layer: Bahdanau, Cho and Bengio (2015), "Neural machine translation by jointly learning to align and
-translate", for any number of layers; with ``mc_rnn`` layers it is MC-RNN (AAAI 2019, Section 4.1).
+"""RNNSearch with any recurrent layer: Bahdanau, Cho and Bengio (2015), "Neural machine translation by jointly learning
+to align and translate", for any number of layers; with ``mc_rnn`` layers it is MC-RNN (AAAI 2019, Section 4.1).
 
 What the papers leave open, and what is done here:
 
-- Decoder layer l starts from encoder layer l (the top one if the encoder has fewer layers): with e the last real output forwards and
-  the first output backwards, h0 = tanh(A e + a) and c0 = B e + b.
-- ``--decoder-attention input-feed`` (Bahdanau): layer 1 reads [embedding of y(t-1); context(t)], the query of step t is the top
-  layer's output at t - 1 (at first its h0). ``output`` (Luong, no input feeding): layer 1 reads the embedding, and the query is the
-  top layer's output at t, so that the whole decoder recurrence runs in one call.
+- Decoder layer l starts from encoder layer l (the top one if the encoder has fewer layers): with e the last real
+  output forwards and the first output backwards, h0 = tanh(A e + a) and c0 = B e + b.
+- ``--decoder-attention input-feed`` (Bahdanau): layer 1 reads [embedding of y(t-1); context(t)], the query of step t
+  is the top layer's output at t - 1 (at first its h0). ``output`` (Luong, no input feeding): layer 1 reads the
+  embedding, and the query is the top layer's output at t, so that the whole decoder recurrence runs in one call.
 - Readout tanh(W [state; context; embedding]) of embedding size, then the output layer with bias.
 - Dropout on embeddings, between layers and on the readout, never on the recurrence.
 
@@ -48,16 +48,16 @@ class RecurrentSeq2SeqConfig(FairseqDataclass):
     """The options of ``recurrent_seq2seq``; the defaults are those of the IWSLT'14 German-English baseline."""
 
     encoder_embed_dim: int = field(default=256, metadata={"help": "size of the source embeddings"})
-    encoder_embed_path: Optional[str] = field(
+    encoder_embed_path: Optional[str] = field(  # noqa: UP045
         default=None,
-        metadata={"help": "pre-trained source embeddings: a text file, a header line, then a token and its vector a line"},
+        metadata={"help": "pre-trained source embeddings: a header line, then a token and its vector on each line"},
     )
     encoder_freeze_embed: bool = field(default=False, metadata={"help": "do not train the source embeddings"})
     encoder_hidden_size: int = field(default=256, metadata={"help": "hidden size of each direction of the encoder"})
     encoder_layers: int = field(default=2, metadata={"help": "number of encoder layers, each with two directions"})
     encoder_recurrent_layer: _LAYERS = field(default="lstm", metadata={"help": "kind of the encoder's layers"})
     decoder_embed_dim: int = field(default=256, metadata={"help": "size of the target embeddings and of the readout"})
-    decoder_embed_path: Optional[str] = field(
+    decoder_embed_path: Optional[str] = field(  # noqa: UP045
         default=None, metadata={"help": "pre-trained target embeddings, in the form of --encoder-embed-path"}
     )
     decoder_freeze_embed: bool = field(default=False, metadata={"help": "do not train the target embeddings"})
@@ -127,7 +127,7 @@ class RecurrentEncoder(FairseqEncoder):
         self.output_size = self.stack.output_size
         self._max_source_positions = cfg.max_source_positions
 
-    def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **unused: Any) -> dict[str, list[Tensor]]:
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused: Any) -> dict[str, list[Tensor]]:
         """Encodes a batch.
 
         Args:
@@ -136,9 +136,9 @@ class RecurrentEncoder(FairseqEncoder):
 
         Returns:
             a dictionary of lists of tensors, all with the batch first and the real tokens of each sentence to the left:
-            ``encoder_out`` [(B, S, 2H)], ``encoder_padding_mask`` [(B, S)] (True at padding), ``summaries`` [(B, 2H)] of each
-            layer (last real output forwards, first output backwards), ``source_positions`` [(B, S)]: where each position of
-            ``src_tokens`` stands in ``encoder_out``.
+            ``encoder_out`` [(B, S, 2H)], ``encoder_padding_mask`` [(B, S)] (True at padding), ``summaries`` [(B, 2H)]
+            of each layer (last real output forwards, first output backwards), ``source_positions`` [(B, S)]: where
+            each position of ``src_tokens`` stands in ``encoder_out``.
         """
         size = src_tokens.size(1)
         real = src_tokens.ne(self.padding_idx)
@@ -205,16 +205,16 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def forward(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: Optional[dict[str, list[Tensor]]] = None,
-        incremental_state: Optional[dict[str, dict[str, Any]]] = None,
+        encoder_out: dict[str, list[Tensor]] | None = None,
+        incremental_state: dict[str, dict[str, Any]] | None = None,
         features_only: bool = False,
         **unused: Any,
-    ) -> tuple[Tensor, dict[str, list[Optional[Tensor]]]]:
-        """Scores the next token after each token of ``prev_output_tokens`` (B, T), or after the last with ``incremental_state``.
+    ) -> tuple[Tensor, dict[str, list[Tensor | None]]]:
+        """Scores the next token after each of ``prev_output_tokens`` (B, T); with ``incremental_state`` after the last.
 
         Returns:
-            logits (B, T, V), T = 1 with ``incremental_state``, and ``{"attn": [weights or None]}``: weights (B, T, S) in the
-            order of ``src_tokens``, outside training only.
+            logits (B, T, V), T = 1 with ``incremental_state``, and ``{"attn": [weights or None]}``: weights (B, T, S)
+            in the order of ``src_tokens``, outside training only.
         """
         features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
         return (features if features_only else self.output_layer(features)), extra
@@ -222,10 +222,10 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def extract_features(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: Optional[dict[str, list[Tensor]]] = None,
-        incremental_state: Optional[dict[str, dict[str, Any]]] = None,
+        encoder_out: dict[str, list[Tensor]] | None = None,
+        incremental_state: dict[str, dict[str, Any]] | None = None,
         **unused: Any,
-    ) -> tuple[Tensor, dict[str, list[Optional[Tensor]]]]:
+    ) -> tuple[Tensor, dict[str, list[Tensor | None]]]:
         """The readout (B, T, E), and attention as :meth:`forward` returns it."""
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
@@ -248,7 +248,11 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
                 outputs.append(query)
                 contexts.append(context)
                 weights.append(step_weights)
-            output, context, weights = torch.stack(outputs, dim=1), torch.cat(contexts, dim=1), torch.cat(weights, dim=1)
+            output, context, weights = (
+                torch.stack(outputs, dim=1),
+                torch.cat(contexts, dim=1),
+                torch.cat(weights, dim=1),
+            )
         else:
             if incremental_state is not None:
                 query, states = self.stack.step(embedded.squeeze(1), states)
@@ -317,10 +321,12 @@ def _check(cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> None:
             f"and --decoder-embed-dim {cfg.decoder_embed_dim}"
         )
     if cfg.decoder_embed_path not in (None, cfg.encoder_embed_path):
-        raise InputError("--share-all-embeddings takes the shared table from --encoder-embed-path; leave out --decoder-embed-path")
+        raise InputError(
+            "--share-all-embeddings takes its table from --encoder-embed-path; leave out --decoder-embed-path"
+        )
 
 
-def _embedding(dictionary: Dictionary, embed_dim: int, path: Optional[str], freeze: bool) -> nn.Embedding:
+def _embedding(dictionary: Dictionary, embed_dim: int, path: str | None, freeze: bool) -> nn.Embedding:
     embedding = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
     nn.init.uniform_(embedding.weight, -0.1, 0.1)
     nn.init.zeros_(embedding.weight[dictionary.pad()])
@@ -333,7 +339,8 @@ def _embedding(dictionary: Dictionary, embed_dim: int, path: Optional[str], free
             ) from error
         for token, vector in vectors.items():
             if len(vector) != embed_dim:
-                raise InputError(f"{path}: the vector of {token!r} has {len(vector)} numbers, the embeddings {embed_dim}")
+                size = len(vector)
+                raise InputError(f"{path}: the vector of {token!r} has {size} numbers, the embeddings {embed_dim}")
         utils.print_embed_overlap(vectors, dictionary)
         utils.load_embedding(vectors, dictionary, embedding)
     embedding.weight.requires_grad = not freeze

@@ -1,4 +1,5 @@
-"""Additive attention: Bahdanau, Cho and Bengio (2015), "Neural machine translation by jointly learning to align and translate"."""
+"""Additive attention: Bahdanau, Cho and Bengio (2015), "Neural machine translation by jointly learning to align and
+translate"."""
 
 from __future__ import annotations
 

@@ -100,4 +100,3 @@ class ConventionalRNN(RecurrentLayer):
         weights = [weight_ih, rnn.weight_hh_l0, rnn.bias_ih_l0, rnn.bias_hh_l0]
         output, _, last_memory = torch.lstm(x, (hidden, memory), weights, True, 1, 0.0, self.training, False, False)
         return output, last_memory
-

@@ -1,9 +1,10 @@
 """MC-RNN, the multi-channel RNN: "Multi-Channel RNN" (AAAI 2019), Section 3, Eq. 1 to 6.
 
-What the paper leaves open, and what is done here: the divisor of Eq. 2 is the in-degree m even where some predecessors are the zero
-padding before the sentence; Eq. 1 decides how the channels are staggered; the sums of Eq. 4 and 5 run over the C channels; the
-LSTM's memory comes from the channel's immediate predecessor; in the GRU the temporal input s takes the place of h(t - 1)
-everywhere. The attended output is not fed back: each channel has its own recurrence.
+What the paper leaves open, and what is done here: the divisor of Eq. 2 is the in-degree m even where some
+predecessors are the zero padding before the sentence; Eq. 1 decides how the channels are staggered; the sums of Eq. 4
+and 5 run over the C channels; the LSTM's memory comes from the channel's immediate predecessor; in the GRU the
+temporal input s takes the place of h(t - 1) everywhere. The attended output is not fed back: each channel has its own
+recurrence.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ class MultiChannelRNN(RecurrentLayer):
         channels: C = n - 1 for blocks of n tokens; any number from 1.
         cell: ``lstm``, ``gru`` or ``rnn`` (tanh).
         connection: ``state``: Eq. 2 as printed, W_j maps outputs to the temporal input that the cell reads.
-            ``gate``: W_j maps outputs to the gates directly (there is no ``weight_hh``), with the same 1/m; the GRU then interpolates
-            with the mean of the outputs. With one channel, ``gate`` is exactly ``torch.nn.LSTM``, ``GRU`` or ``RNN``,
-            and ``state`` is with W_1 = I.
+            ``gate``: W_j maps outputs to the gates directly (there is no ``weight_hh``), with the same 1/m; the GRU
+            then interpolates with the mean of the outputs. With one channel, ``gate`` is exactly ``torch.nn.LSTM``,
+            ``GRU`` or ``RNN``, and ``state`` is with W_1 = I.
 
     Raises:
         ValueError: a size below 1, or an unknown cell or connection.
@@ -67,7 +68,7 @@ class MultiChannelRNN(RecurrentLayer):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """The cell as in ``torch.nn.LSTMCell``; W_j orthogonal in "state" and as recurrent weights in "gate"; V Xavier."""
+        """The cell as in ``torch.nn.LSTMCell``; W_j orthogonal in "state", as recurrent weights in "gate"; V Xavier."""
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, self.attention_r):
             if parameter is not None:

@@ -16,7 +16,7 @@ class LayerOutput(NamedTuple):
 
     output: Tensor  # (T, B, H), zero at padding
     state: RecurrentState  # each row's own at its last real token
-    channel_attention: Tensor | None  # (T, B, C), channels in the order 1 ... C; None unless asked for and there are channels
+    channel_attention: Tensor | None  # (T, B, C), channels 1 ... C; None unless asked for and there are channels
 
 
 class RecurrentLayer(nn.Module, ABC):
@@ -54,4 +54,4 @@ class RecurrentLayer(nn.Module, ABC):
 
     @abstractmethod
     def initial_state(self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None) -> RecurrentState:
-        """The state before the first token, from h0 and c0 (both (B, H), zero if None); device and dtype of the parameters."""
+        """The state before the first token, from h0 and c0 (B, H), zero if None; device and dtype of the parameters."""

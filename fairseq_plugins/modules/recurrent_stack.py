@@ -38,7 +38,7 @@ class StackOutput(NamedTuple):
 
     output: Tensor  # (T, B, H or 2H) of the top layer
     layer_outputs: tuple[Tensor, ...]  # of each layer, before dropout
-    states: tuple[RecurrentState, ...]  # of each layer; with two directions, forwards and backwards of each layer in turn
+    states: tuple[RecurrentState, ...]  # of each layer; with two directions, forwards and backwards in turn
     channel_attention: tuple[Tensor, ...] | None  # (T, B, C) in the order of ``states``
 
 

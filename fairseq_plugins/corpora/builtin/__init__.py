@@ -35,8 +35,8 @@ _HEADLINE_WORDS = range(5, 10)
 def generate_translation(seed: int = 1, sizes: Mapping[str, int] | None = None) -> dict[str, list[Pair]]:
     """German-English pairs by split (``train``, ``valid``, ``test``; ``sizes`` defaults to 12,000, 500 and 500).
 
-    Sources have 8 to 20 tokens and are unique; none of one split differs from one of another by one word alone. The same
-    seed and sizes give the same corpus everywhere.
+    Sources have 8 to 20 tokens and are unique; no source of training differs from a held-out one by one word alone.
+    The same seed and sizes give the same corpus everywhere.
 
     Raises:
         InputError: ``sizes`` are not three numbers of pairs, or more than the grammar has.

@@ -114,7 +114,7 @@ def noun_phrase(phrase: NounPhrase, case: str = "object") -> Words:
 
 
 def relative_clause(head: NounPhrase) -> Words:
-    """A restrictive relative clause: *who* and *whom* of persons, *that* of things, *where* of places, *to whom* of receivers."""
+    """A restrictive relative clause: *who*, *whom*, *to whom* of persons, *that* of things, *where* of places."""
     clause = head.relative
     person = head.animate
     if clause.gap == "subject":
@@ -143,7 +143,7 @@ def _inflect(verb: EnglishVerb, past: bool, person: str) -> str:
 
 
 def verb_words(clause: Clause) -> tuple[str, Words]:
-    """The auxiliary ("" if the verb is finite itself) and the rest of the verbs, the particle of *pick up* not included."""
+    """The auxiliary ("" if the verb is finite itself) and the rest of the verbs, without the particle of *pick up*."""
     person = clause.subject.person if clause.subject else "3s"
     verb = clause.frame.english
     tense = clause.tense

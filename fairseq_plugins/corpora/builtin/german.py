@@ -255,7 +255,7 @@ def _predicate(predicate: Predicate) -> Words:
 
 
 def middle(clause: Clause, skip: str = "") -> tuple[Words, Words]:
-    """What stands between the finite verb and the end of the clause, in order, and the relative clause that follows the end.
+    """What stands between the finite verb and the end of the clause, and the relative clause that follows the end.
 
     Order: reflexive and subject, pronouns, time, dative, definite accusative, *nicht*, manner, means, place, indefinite
     accusative, prepositional object, direction, predicate. ``skip`` is what stands in front already.

@@ -59,8 +59,11 @@ _MODALS = {
 
 @cache
 def glosses() -> dict[str, str]:
-    """German word → English; nouns with their capital. The first entry for a form wins, and the most usual one stands first:
-    singular before plural, participle before present (the corpus tells the past in the perfect)."""
+    """German word → English; nouns with their capital.
+
+    The first entry for a form wins, and the most usual one stands first: singular before plural, participle before
+    present (the corpus tells the past in the perfect).
+    """
     table: dict[str, str] = {}
 
     def add(word: str, gloss: str) -> None:
@@ -106,7 +109,7 @@ def _add_verbs(add: Callable[[str, str], None]) -> None:
         add(verb.participle, translation.participle + particle)
         for person in PERSONS:
             form = translation.third_person if person == "3s" else translation.base
-            # The particle of a separable verb is a word of its own in a main clause, joined to the verb in a subordinate one.
+            # The particle of a separable verb stands apart in main clauses, and joins the verb in subordinate ones.
             add(verb.particle + german.present(verb, person), form + particle)
             add(german.present(verb, person), form)
         add(verb.particle + verb.infinitive, translation.base + particle)

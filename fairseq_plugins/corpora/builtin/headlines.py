@@ -1,7 +1,7 @@
 """First sentences of invented news articles with their headlines.
 
-An article names who did what, and wraps it in what a headline leaves out: days, sources, appositions, reasons, background.
-The headline keeps who and what, in the present tense and without articles. All events are invented.
+An article names who did what, and wraps it in what a headline leaves out: days, sources, appositions, background. The
+headline keeps who and what, in the present tense and without articles. All events are invented.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Country:
 
 @dataclass(frozen=True)
 class Event:
-    """``subject`` did something: ``predicate``, a day, ``reason``, and perhaps one of ``tails``; and the headline of it."""
+    """``subject`` did something: ``predicate``, a day, ``reason``, perhaps one of ``tails``; and the headline of it."""
 
     subject: str
     predicate: str
@@ -75,9 +75,9 @@ _SOURCES = (
     "state television reported",
     "a government spokesman said",
     "the national news agency reported",
-    "according to a statement",
+    "according to a report",
     "a newspaper reported",
-    "people familiar with the matter said",
+    "the authorities confirmed",
 )
 _LEADS = (
     "According to local media,",
@@ -85,9 +85,9 @@ _LEADS = (
     "Officials said that",
     "State television reported that",
     "A government spokesman said that",
-    "A statement said that",
-    "In a move that surprised many observers,",
-    "In what officials called a difficult week,",
+    "A report said that",
+    "The authorities confirmed that",
+    "Several newspapers reported that",
 )
 # What happened | what it did besides | what came before
 _DISASTERS = (
@@ -380,7 +380,7 @@ class HeadlineSampler:
             f"shares on the stock exchange in {country.capital}",
             f"closed {amount} {direction}",
             reason,
-            ("and trading was heavier than usual", f"after falling for {self._random.randint(3, 9)} days in a row"),
+            ("in heavier trading than usual", f"after falling for {self._random.randint(3, 9)} days in a row"),
             f"{country.capital} shares close {direction} {short}",
         )
 
@@ -419,7 +419,7 @@ class HeadlineSampler:
             f"a court in {country.capital}",
             f"sentenced a former {country.adjective} {former} to {years} years in prison",
             f"for {crime}",
-            ("after a trial that lasted four months", "but his lawyers announced that they would appeal"),
+            ("after a trial that lasted four months", ", but his lawyers announced that they would appeal"),
             f"Former {country.adjective} {former} jailed {years} years for {short}",
         )
 
@@ -502,7 +502,10 @@ class HeadlineSampler:
             f"the government of {giver.name}",
             f"sent {tonnes} tonnes of {goods} to {receiver.name}",
             "",
-            (", where a long drought has ruined the harvest", ", where thousands of people have lost their homes"),
+            (
+                "after a long drought had ruined the harvest there",
+                "after storms had left thousands of people without homes",
+            ),
             f"{giver.name} sends {tonnes} tonnes of {short} to {receiver.name}",
         )
 
@@ -528,7 +531,7 @@ class HeadlineSampler:
             f"{place} in {country.capital}",
             f"opened an exhibition of {exhibits}",
             "",
-            ("that will be shown until the end of the year", "after repairs that had taken three years"),
+            (", which will be shown until the end of the year", "after repairs that had taken three years"),
             f"{country.capital} {name} opens exhibition of {short}",
         )
 
@@ -540,7 +543,7 @@ class HeadlineSampler:
             "",
             (
                 "and advised travellers to stay away from crowded places",
-                "most of them among children under the age of five",
+                ", most of them among children under the age of five",
             ),
             f"{country.name} confirms {count} new cases of {disease}",
         )
@@ -585,7 +588,7 @@ class HeadlineSampler:
             "without an agreement",
             (
                 "after the two sides had accused each other of bad faith",
-                "but both sides said that they would meet again",
+                ", but both sides said that they would meet again",
             ),
             f"{first.name} and {second.name} fail to agree on {short}",
         )

@@ -1,7 +1,7 @@
 """The bilingual lexicon of the built-in corpus: words with all that German and English inflection need to know of them.
 
-The tables are text, one entry a line, so that a reader can check them as one reads a dictionary. A field that holds several
-names separates them with spaces. Names with a capital letter are German nouns, names in lower case are kinds of nouns.
+The tables are text, one entry a line, so that a reader can check them like a dictionary. A field of several names
+separates them with spaces. Names with a capital letter are German nouns, names in lower case are kinds of nouns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun of both languages. ``oblique`` is the singular form of accusative and dative (weak nouns add -n or -en)."""
+    """A noun of both languages. ``oblique`` is its accusative and dative singular (weak nouns add -n or -en)."""
 
     german: str
     gender: str  # "m", "f" or "n"
@@ -40,7 +40,7 @@ class Adjective:
 
 @dataclass(frozen=True)
 class GermanVerb:
-    """A German verb: separable particle, infinitive without it, third person singular, participle, auxiliary of the perfect."""
+    """A German verb; ``infinitive`` and ``third_person`` (singular present) are without the separable ``particle``."""
 
     particle: str
     infinitive: str
@@ -80,13 +80,13 @@ class EnglishVerb:
 class Frame:
     """A verb in one meaning: what it is in both languages, and which subjects, objects, places and adverbs suit it.
 
-    ``pattern`` lists the German objects: ``acc``, ``dat``, ``<preposition>:acc``, ``<preposition>:dat``, ``dir`` (a direction).
-    ``english_pattern`` is "" (objects follow the verb), ``receiver`` (the dative becomes *to* and stands last), ``swap`` (the
-    dative becomes the subject), or a preposition before the only object. Flags: ``habit`` suits *every day*; ``now`` suits
-    *gerade* and the English progressive; ``state`` may stand in the present without an adverb; ``present`` has no other
-    tense; ``lasting`` suits *während*; ``luck`` is not done on purpose (no modal, no *um zu*); ``vague`` has an indefinite
-    object;
-    ``placed`` always has a place.
+    ``pattern`` lists the German objects: ``acc``, ``dat``, ``auf:acc``, ``mit:dat`` and so on, ``dir`` (a direction).
+    ``english_pattern`` is "" (objects follow the verb), ``receiver`` (the dative becomes *to* and stands last),
+    ``swap`` (the dative becomes the subject), or a preposition before the only object.
+
+    Flags: ``habit`` suits *every day*; ``now`` suits *gerade* and the English progressive; ``state`` may stand in
+    the present without an adverb; ``present`` has no other tense; ``lasting`` suits *während*; ``luck`` is not done on
+    purpose (no modal, no *um zu*); ``vague`` has an indefinite object; ``placed`` always has a place.
     """
 
     german: GermanVerb
@@ -102,7 +102,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Place:
-    """How one is at a place and how one gets there: prepositions with the case they govern, and English prepositions."""
+    """How one is at a place and how one gets there: the prepositions of both languages."""
 
     noun: Noun
     location: str
@@ -143,7 +143,7 @@ def _rows(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("|")] for line in table.strip().splitlines() if line.strip()]
 
 
-# German noun, gender, plural, then where needed genitive singular (else -s, -es or nothing) or "weak FORM" | English | kinds.
+# German noun, gender, plural, genitive if not regular (or "weak" and the form of all other cases) | English | kinds
 _NOUNS = """
 Mann m Männer Mannes               | man men            | person
 Lehrer m Lehrer                    | teacher            | person profession
@@ -201,11 +201,11 @@ Zeitung f Zeitungen                | newspaper          | readable
 
 Apfel m Äpfel                      | apple              | food fruit
 Birne f Birnen                     | pear               | food fruit
-Kuchen m Kuchen                    | cake               | food dish
+Kuchen m Kuchen                    | cake               | food dish cake
 Brötchen n Brötchen                | roll               | food
 Ei n Eier                          | egg                | food
 Kartoffel f Kartoffeln             | potato potatoes    | food
-Suppe f Suppen                     | soup               | food dish
+Suppe f Suppen                     | soup               | food dish soup
 Salat m Salate                     | salad              | food dish
 Kaffee m -                         | coffee             | drink
 Tee m -                            | tea                | drink
@@ -264,7 +264,7 @@ Idee f Ideen                       | idea               | matter
 Fehler m Fehler                    | mistake            | matter
 Prüfung f Prüfungen                | exam               | exam
 Film m Filme                       | film               | show
-Lied n Lieder                      | song               | show
+Lied n Lieder                      | song               | show music
 Konzert n Konzerte                 | concert            | show event
 Spiel n Spiele                     | game               | show event
 Reise f Reisen                     | trip               | event
@@ -329,7 +329,7 @@ Wasser water           | Flasche
 
 # German, stem with endings if it differs | English | kinds
 _ADJECTIVES = """
-alt            | old         | person animal building vehicle furniture device clothing town sight art thing outdoors
+alt            | old         | person animal building vehicle furniture device clothing town sight art thing
 jung           | young       | person animal
 groß           | big         | animal building vehicle furniture thing town fruit outdoors room
 groß           | tall        | person
@@ -364,7 +364,7 @@ wichtig        | important   | readable matter document exam
 schwer         | difficult   | matter exam
 schwer         | heavy       | luggage furniture
 einfach        | simple      | matter exam
-gut            | good        | matter show food
+gut            | good        | matter show dish
 frisch         | fresh       | food drink
 süß            | sweet       | fruit
 lecker         | delicious   | dish
@@ -376,18 +376,18 @@ hoch hoh       | high        | nature
 
 # States for "is ...": German | English | what one does because of it | what one does in spite of it
 _STATES = """
-müde        | tired     | schlafen sitzen frühstücken aufstehen vergessen ausmachen | arbeiten tanzen aufräumen putzen bauen lernen
-krank       | ill       | schlafen anrufen beschweren zurückkommen trinken verlassen | arbeiten tanzen schwimmen kochen fahren einkaufen
-hungrig     | hungry    | essen kochen backen frühstücken einkaufen kaufen | arbeiten warten nachdenken teilnehmen zuhören schlafen
-durstig     | thirsty   | trinken einkaufen frühstücken | arbeiten warten tanzen zuhören teilnehmen
-glücklich   | happy     | singen tanzen lachen einladen schenken danken | zurückkommen beschweren arbeiten vergessen verlassen
-traurig     | sad       | anrufen schreiben denken besuchen nachdenken träumen | singen tanzen lachen spielen teilnehmen helfen
-wütend      | angry     | beschweren verlassen wegwerfen zumachen ausmachen nachdenken | helfen danken antworten zuhören gratulieren begrüßen
-nervös      | nervous   | verlieren vergessen vorbereiten lernen suchen anrufen | singen tanzen schlafen erklären teilnehmen unterschreiben
-zufrieden   | satisfied | danken empfehlen gratulieren bezahlen lachen unterschreiben | verkaufen zurückgeben verlassen beschweren
-beschäftigt | busy      | vergessen antworten arbeiten verlieren vorbereiten frühstücken | anrufen helfen besuchen aufpassen kümmern vorlesen zuhören
-allein      | alone     | anrufen besuchen lesen hören träumen einladen | tanzen lachen kochen singen frühstücken
-aufgeregt   | excited   | tanzen laufen singen anrufen erzählen fotografieren | schlafen arbeiten warten lesen
+müde  | tired   | schlafen sitzen vergessen ausmachen             | arbeiten tanzen aufräumen putzen bauen lernen
+krank     | ill     | schlafen anrufen zurückkommen trinken verlassen | arbeiten tanzen schwimmen kochen einkaufen
+hungrig   | hungry  | essen kochen backen frühstücken einkaufen       | arbeiten warten nachdenken teilnehmen zuhören
+durstig   | thirsty | trinken frühstücken einkaufen                   | arbeiten warten tanzen zuhören teilnehmen
+glücklich | happy   | singen tanzen lachen einladen schenken danken   | zurückkommen beschweren verlassen
+traurig   | sad     | anrufen schreiben denken nachdenken träumen     | singen tanzen lachen teilnehmen helfen
+wütend    | angry   | beschweren verlassen wegwerfen nachdenken       | helfen danken antworten zuhören begrüßen
+nervös    | nervous | verlieren vergessen vorbereiten lernen suchen   | singen tanzen schlafen erklären teilnehmen
+zufrieden | satisfied | danken empfehlen gratulieren bezahlen lachen    | verkaufen zurückgeben verlassen beschweren
+beschäftigt | busy    | vergessen antworten arbeiten verlieren          | anrufen helfen besuchen aufpassen vorlesen
+allein    | alone   | anrufen besuchen lesen hören träumen einladen   | tanzen lachen kochen singen frühstücken
+aufgeregt | excited | tanzen laufen singen anrufen erzählen           | schlafen arbeiten warten lesen
 """
 
 # Comparatives of persons: German | English
@@ -402,7 +402,7 @@ fleißiger  | more hard-working
 stärker    | stronger
 """
 
-# Particle|infinitive as "an-rufen", third person singular without particle, participle, auxiliary if it is "sein", "sich".
+# Infinitive (particle before "-"), third person singular without particle, participle, "sein" if the auxiliary, "sich"
 _GERMAN_VERBS = """
 sehen sieht gesehen
 kennen kennt gekannt
@@ -518,8 +518,8 @@ schneien schneit geschneit
 sein ist gewesen sein
 """
 
-# German | English (past and participle if irregular; "_" joins verb and particle; "+" a preposition) | subjects | pattern |
-# objects | places | flags | manners
+# German | English (irregular forms follow; "_" joins verb and particle, "+" verb and preposition) | subjects |
+# pattern | objects | places | flags | manners
 _FRAMES = """
 sehen         | see saw seen        | person | acc | person animal transport | town nature | luck
 kennen        | know knew known     | person | acc | person | | state present
@@ -530,8 +530,8 @@ lesen         | read read read      | person | acc | readable | read | habit now
 schreiben     | write wrote written | person | acc | written | read | now lasting | langsam
 essen         | eat ate eaten       | person | acc | food | eat | habit now lasting | langsam schnell
 trinken       | drink drank drunk   | person | acc | drink | eat | habit now lasting | langsam schnell
-kochen        | cook                | person | acc | Suppe Kartoffel Kartoffelsuppe Gemüsesuppe Ei | cook | habit now lasting |
-backen        | bake                | person | acc | Kuchen Apfelkuchen Geburtstagskuchen Brötchen | cook | habit now lasting |
+kochen        | cook                | person | acc | soup Kartoffel Ei | cook | habit now lasting |
+backen        | bake                | person | acc | cake Brötchen | cook | habit now lasting |
 suchen        | look+for            | person | acc | lost pet | home town | now lasting |
 finden        | find found found    | person | acc | lost pet | home town nature | luck
 verlieren     | lose lost lost      | person | acc | lost | town nature | luck
@@ -546,16 +546,16 @@ bauen         | build built built   | profession family | acc | home Boot Tisch 
 putzen        | clean               | person | acc | opening room | | habit now lasting | schnell
 waschen       | wash                | person | acc | clothing vehicle Hund Pferd | | now lasting | vorsichtig
 malen         | paint               | person | acc | nature sight Pferd Vogel Blume | read | now lasting | langsam
-singen        | sing sang sung      | person | acc | Lied Liebeslied Kinderlied | eat nature | habit now lasting | laut leise
-hören         | hear heard heard    | person | acc | Lied Liebeslied Vogel Hund | home nature | luck
-öffnen        | open                | person | acc | opening Brief luggage Geschenk Flasche | | | vorsichtig langsam leise
+singen        | sing sang sung      | person | acc | music | eat nature | habit now lasting | laut leise
+hören         | hear heard heard    | person | acc | music Vogel Hund | home nature | luck
+öffnen        | open                | person | acc | opening Brief luggage Geschenk Flasche | | | vorsichtig leise
 zumachen      | close               | person | acc | opening luggage | | | vorsichtig leise
 tragen        | wear wore worn      | person | acc | clothing | work town | habit now
 tragen        | carry               | person | acc | luggage furniture | | now | langsam vorsichtig
 bezahlen      | pay paid paid       | person | acc | Rechnung | eat |
 beantworten   | answer              | person | acc | Frage Brief Nachricht | | | schnell höflich
 verstehen     | understand understood understood | person | acc | matter | | state
-lernen        | learn               | learner child | acc | Gedicht Lied Kinderlied | work | now lasting
+lernen        | learn               | learner child | acc | Gedicht music | work | now lasting
 lösen         | solve               | person | acc | Problem Aufgabe | work | | schnell
 fotografieren | photograph          | person | acc | sight animal nature child | | now
 füttern       | feed fed fed        | person | acc | animal | farm | habit now lasting
@@ -568,7 +568,7 @@ anziehen      | put_on put put      | person | acc | clothing | | | schnell lang
 anmachen      | turn_on             | person | acc | switched | | |
 ausmachen     | turn_off            | person | acc | switched | | |
 wegwerfen     | throw_away threw thrown | person | acc | readable Flasche clothing | | |
-vorbereiten   | prepare             | person | acc | event exam Bericht dish | work | now lasting | vorsichtig
+vorbereiten   | prepare             | person | acc | event exam Bericht dish | work | now lasting |
 unterschreiben | sign               | person | acc | Vertrag Arbeitsvertrag Brief | work |
 verlassen     | leave left left     | person | acc | home town Krankenhaus Büro Museum | | | leise schnell
 mieten        | rent                | person | acc | vehicle home Zimmer | |

@@ -1,4 +1,4 @@
-"""What a sentence says, in neither language: noun phrases and clauses that ``german`` and ``english`` put into words."""
+"""What a sentence says, in neither language: noun phrases and clauses. ``german`` and ``english`` put it into words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PERSONS = ("1s", "2s", "3s", "1p", "3p")
 class NounPhrase:
     """A noun with what belongs to it, a name, or a personal pronoun (then only ``person`` and ``gender`` count).
 
-    ``determiner`` is "definite", "indefinite", "this", "every", "possessive", "negative" (*kein*) or "none". ``possessor`` is a
+    ``determiner`` is "definite", "indefinite", "this", "possessive", "negative" (*kein*) or "none". ``possessor`` is a
     person (with ``possessor_gender`` in the third), ``owner`` a genitive. ``count`` is a number written as a word.
     """
 
@@ -71,10 +71,11 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause. ``tense`` is one of present, progressive, perfect, pluperfect, future, passive, past (of *sein*), modal.
+    """A clause. ``tense`` is present, progressive, perfect, pluperfect, future, passive, past (of *sein*) or modal.
 
-    ``front`` says what stands before the finite verb of a German main clause: subject, time, place or accusative. ``gap`` is
-    the role that a relative pronoun or a question word took: subject, accusative, dative, prepositional or place.
+    ``front`` says what stands before the finite verb of a German main clause (subject, time, place or accusative), or
+    that the clause is a question. ``gap`` is the role that a relative pronoun or a question word took: subject,
+    accusative, dative, prepositional or place.
     """
 
     frame: Frame

@@ -182,7 +182,6 @@ class Sampler:
             if (noun.is_a(adjective.kinds) or noun.german == "Blume" and "flower" in adjective.kinds)
             and not any((adjective.german, name) in _CONTRADICTIONS for name in (noun.german, *noun.kinds))
         ]
-        # A compound says already what the thing is made of or for; colours and sizes go with it, materials do not exist here.
         return self._one(fitting) if fitting else None
 
     def _proper_name(self) -> NounPhrase:
@@ -207,7 +206,7 @@ class Sampler:
         anaphoric: bool = False,
         short: bool = False,
     ) -> NounPhrase:
-        """A person (or pet). ``subject`` may own it; ``anaphoric`` ones can be taken up by a pronoun that is clear in English."""
+        """A person or pet. ``subject`` may own it; an ``anaphoric`` one can be taken up by *he*, *she* or *they*."""
         if "person" in names and self._chance(0.2):
             return self._proper_name()
         noun = self._noun(names)
@@ -219,7 +218,7 @@ class Sampler:
             phrase = replace(phrase, determiner="possessive", possessor=possessor, possessor_gender=gender)
         elif self._chance(0.1) and "family" not in noun.kinds:
             phrase = replace(phrase, determiner="indefinite")
-        elif self._chance(0.08) and "family" not in noun.kinds:
+        elif self._chance(0.08) and not noun.is_a(("family", "own")):
             phrase = replace(phrase, determiner="this")
         plural = 0.0 if noun.german in ("Vater", "Mutter", "Chef") else 0.15
         if phrase.determiner in ("definite", "possessive") and self._chance(plural):
@@ -425,6 +424,12 @@ class Sampler:
                     frame=replace(frame, english=parse_english_verb("go went gone")),
                     vehicle=self._one(TRANSPORT),
                 )
+        thing = clause.accusative
+        if tense == "present" and "state" not in frame.flags and thing and thing.noun and not gap:
+            if thing.noun.is_a(("food", "readable", "show", "gift")) and thing.noun.plural:
+                # One bakes "rolls" every day, not the same roll.
+                generic = NounPhrase(noun=thing.noun, determiner="indefinite", plural=True, adjective=thing.adjective)
+                clause = replace(clause, accusative=generic)
         if times:
             clause = self._with_time(clause)
         negate = (
@@ -471,10 +476,6 @@ class Sampler:
     def _with_time(self, clause: Clause) -> Clause:
         tense, flags = clause.tense, clause.frame.flags
         if tense == "present" and "habit" in flags and "state" not in flags:
-            thing = clause.accusative
-            if thing and thing.noun and thing.noun.is_a(("food", "readable", "show", "gift")) and thing.noun.plural:
-                generic = NounPhrase(noun=thing.noun, determiner="indefinite", plural=True, adjective=thing.adjective)
-                clause = replace(clause, accusative=generic)
             draw = self._random.random()
             if draw < 0.2 and clause.frame.pattern != ("dir",) and clause.frame.german.particle != "auf":
                 return replace(clause, gladly=True)
@@ -559,7 +560,23 @@ class Sampler:
             times=self._chance(0.4),
             negatable=phrase.determiner == "definite",
         )
+        if self._ambiguous(phrase, clause):
+            raise _NothingFits
         return replace(phrase, relative=clause)
+
+    @staticmethod
+    def _ambiguous(head: NounPhrase, clause: Clause) -> bool:
+        """Whether "die Frau, die Anna gesehen hat" could mean either that saw the other."""
+        if clause.gap not in ("subject", "accusative") or not head.noun.is_a(_LIVING):
+            return False
+        other = clause.accusative if clause.gap == "subject" else clause.subject
+        if other is None or not (other.pronoun or other.name or other.noun.is_a(_LIVING)):
+            return False
+        for phrase in (head, other):
+            marked = phrase.noun is not None and phrase.gender == "m" and not phrase.plural
+            if marked or phrase.pronoun and (phrase.person != "3s" or phrase.gender == "m"):
+                return False
+        return head.plural == other.plural
 
     def _front(self, clause: Clause) -> Clause:
         """Lets something other than the subject open the German sentence."""
@@ -683,7 +700,10 @@ class Sampler:
         aims = [
             frame
             for frame in aims
-            if self._suits(clause.subject, frame) and frame.places and frame.places != ("water",)
+            if self._suits(clause.subject, frame)
+            and frame.places
+            and "water" not in frame.places
+            and "wear" != frame.english.base
         ]
         aim = self._clause(
             self._one(aims), "present", clause.subject, times=False, places=False, negatable=False, short=True
@@ -794,7 +814,7 @@ class Sampler:
         clause = self._event(
             tenses=("perfect", "perfect", "future", "modal"), negatable=False, places=self._chance(0.6)
         )
-        clause = replace(clause, front="question")
+        clause = replace(clause, front="question", manner=None)
         if self._chance(0.15):
             you = NounPhrase(pronoun=True, number_and_person="2s")
             if "person" in clause.frame.subjects:

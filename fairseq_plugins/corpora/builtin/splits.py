@@ -21,7 +21,7 @@ def tokens(sentence: str) -> tuple[str, ...]:
 
 
 def _masked(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The sentence once for each position, with that position left open: sentences that differ there alone agree here."""
+    """The sentence once for each position, with that position left open: what differs there alone agrees here."""
     for position in range(len(words)):
         yield (*words[:position], "", *words[position + 1 :])
 
@@ -31,7 +31,7 @@ def split(
 ) -> dict[str, list[Pair]]:
     """Draws pairs until ``train``, ``valid`` and ``test`` have their ``sizes``.
 
-    Every source is unique, and no source of one set differs from a source of another by one word (in the same place) alone.
+    Every source is unique, and no source of one set differs from one of another by one word (in the same place) alone.
     Held-out sets are drawn first, so that they are a fair sample of what ``draw`` yields and ``fits`` accepts.
 
     Raises:
@@ -51,9 +51,8 @@ def split(
             if not fits(pair) or words in seen or any(patterns.get(mask, name) != name for mask in _masked(words)):
                 failures += 1
                 if failures > _PATIENCE:
-                    raise InputError(
-                        f"the grammar yields only {len(result[name])} sentences for {name}: ask for fewer than {sizes[name]}"
-                    )
+                    found = len(result[name])
+                    raise InputError(f"the grammar yields {found} pairs for {name}, not {sizes[name]}: ask for fewer")
                 continue
             failures = 0
             seen.add(words)
