@@ -43,6 +43,7 @@ def apply() -> None:
     allow_checkpoint_types()
     restore_numpy_aliases()
     keep_last_batch()
+    keep_batches_when_resuming()
     train_data_parallel_on_cpu()
     allow_bfloat16_without_tpu()
     repair_alignments()
@@ -167,6 +168,41 @@ def keep_last_batch() -> None:
         return keeping_last_batch
 
     _replace(data_utils, "batch_by_size", build)
+
+
+def keep_batches_when_resuming() -> None:
+    """Makes a training that is resumed in a later epoch see the batches of one that was never interrupted.
+
+    fairseq-fixed seeds the choice of batches with the epoch in which it makes them, and then keeps them for all
+    epochs: those of epoch 1 in an uninterrupted training, others in a resumed one. fairseq 0.12.2 does not.
+    """
+    if "rebuild_batches" not in FairseqTask.get_batch_iterator.__code__.co_consts:
+        return
+
+    def build(get_batch_iterator: Callable) -> Callable:
+        signature = inspect.signature(get_batch_iterator)
+
+        def get(self: FairseqTask, *args: Any, **keywords: Any) -> Any:
+            call = signature.bind(self, *args, **keywords)
+            call.apply_defaults()
+            asked = call.arguments
+            made_for_each_epoch = (
+                asked["disable_iterator_cache"]
+                or asked["update_epoch_batch_itr"]
+                or getattr(self.cfg, "rebuild_batches", False)
+                or not self.can_reuse_epoch_itr(asked["dataset"])
+            )
+            if made_for_each_epoch:
+                return get_batch_iterator(*call.args, **call.kwargs)
+            seed = asked["seed"]
+            asked["seed"] = seed + 1 - asked["epoch"]  # fairseq adds the epoch
+            iterator = get_batch_iterator(*call.args, **call.kwargs)
+            iterator.seed = seed  # the order of the batches does depend on the epoch
+            return iterator
+
+        return get
+
+    _replace(FairseqTask, "get_batch_iterator", build)
 
 
 # ------------------------------------------------------------------------------- data-parallel training on CPUs
