@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import os
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -90,24 +92,29 @@ def sha256(path: str | os.PathLike[str]) -> str:
 def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     """The lines of a UTF-8 file without their line ends (``\\n``; a ``\\r`` before it goes too), one at a time.
 
-    Only ``\\n`` ends a line, so that both sides of a parallel text split alike whatever characters they hold.
+    Only ``\\n`` ends a line, so that both sides of a parallel text split alike whatever characters they hold. A file
+    whose name ends in ``.gz`` is unpacked on the way.
 
     Raises:
-        InputError: the file is missing, or a line is not UTF-8; the message names file and line.
+        InputError: the file is missing or damaged, or a line is not UTF-8; the message names file and line.
     """
     path = Path(path)
     try:
-        stream = open(path, "rb")
+        stream = gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder, a text file was expected") from None
+    number = 0
     with stream:
-        for number, line in enumerate(stream, start=1):
-            try:
+        try:
+            for line in stream:
+                number += 1
                 yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{path}, line {number}: not UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x}); "
-                    f"convert the file, for example with iconv -f ISO-8859-1 -t UTF-8"
-                ) from None
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{path}, line {number}: not UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x}); "
+                f"convert the file, for example with iconv -f ISO-8859-1 -t UTF-8"
+            ) from None
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise InputError(f"{path}: not a whole gzip file ({error}); fetch it again") from None

@@ -1,0 +1,61 @@
+"""Writes the built-in corpus: ``python -m fairseq_plugins.corpora.builtin --task translation --output DIR``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import sacrebleu
+
+from fairseq_plugins import files
+from fairseq_plugins.corpora.builtin import SIZES, generate_summarization, generate_translation, tokens, word_for_word
+
+_SUFFIXES = {"translation": ("de", "en"), "summarization": ("article", "title")}
+
+
+def write(task: str, output: Path, seed: int, sizes: dict[str, int]) -> None:
+    """Writes ``train``, ``valid`` and ``test`` with both suffixes of ``task``, and says what they hold."""
+    generate = generate_translation if task == "translation" else generate_summarization
+    corpus = generate(seed, sizes)
+    with files.atomic_directory(output) as folder:
+        for name, pairs in corpus.items():
+            for side, suffix in enumerate(_SUFFIXES[task]):
+                lines = [pair[side] for pair in pairs]
+                (folder / f"{name}.{suffix}").write_text(
+                    "".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n"
+                )
+        if task == "translation":
+            glossed = [word_for_word(source) for source, _ in corpus["test"]]
+            text = "".join(f"{line}\n" for line in glossed)
+            (folder / "test.word_for_word.en").write_text(text, encoding="utf-8", newline="\n")
+    print(f"{output}: " + ", ".join(f"{len(pairs)} {name}" for name, pairs in corpus.items()))
+    for side, suffix in enumerate(_SUFFIXES[task]):
+        sentences = [tokens(pair[side]) for pairs in corpus.values() for pair in pairs]
+        count = sum(map(len, sentences))
+        types = len({word for sentence in sentences for word in sentence})
+        print(f"{suffix}: {types} types, {count / max(1, len(sentences)):.1f} tokens a line")
+    if task == "translation" and corpus["test"]:
+        score = sacrebleu.corpus_bleu(glossed, [[target for _, target in corpus["test"]]])
+        print(f"word for word with the lexicon: {score.score:.1f} BLEU on test")
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_plugins.corpora.builtin",
+        description="Writes the built-in corpus as plain text, one sentence a line.",
+        epilog="example: python -m fairseq_plugins.corpora.builtin --task translation --output work/builtin/raw",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--task", choices=tuple(_SUFFIXES), default="translation", help="which pairs to write")
+    parser.add_argument("--output", type=Path, required=True, help="folder to write; an existing one is replaced")
+    parser.add_argument("--seed", type=int, default=1, help="another seed, another corpus")
+    for name, size in SIZES.items():
+        parser.add_argument(f"--{name}", type=int, default=size, help=f"number of {name} pairs")
+    arguments = parser.parse_args()
+    sizes = {name: getattr(arguments, name) for name in SIZES}
+    files.report_input_errors(lambda: write(arguments.task, arguments.output, arguments.seed, sizes))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,690 @@
+"""Parallel text files, from raw text through cleaning, tokens and BPE to fairseq's binary form.
+
+    python -m fairseq_plugins.corpora.parallel --src-lang de --tgt-lang en --train data/train --valid data/valid \\
+        --test data/test --output data/prepared --lowercase --tokenizer moses --bpe-size 8000
+
+``scripts/prepare_parallel.sh`` runs this. The output folder holds, line by line the same sentences,
+
+    raw/{train,valid,test,test1,…}.{de,en}    the text as given (absent when tokens were given)
+    tokens/…                                  cleaned, tokenised, lower-cased: whatever was asked for
+    bpe/…                                     the same in subwords, and the learned model
+    bin/                                      fairseq-preprocess's output: what fairseq-train reads
+    preparation.json                          every step applied, and all that is needed to apply it to new text
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import fcntl
+import functools
+import importlib.metadata
+import itertools
+import json
+import multiprocessing
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import sacremoses
+from tqdm import tqdm
+
+from fairseq_plugins.corpora.subwords import SUBWORD_MODELS, SubwordModel
+from fairseq_plugins.files import InputError, atomic_directory, atomic_file, read_lines, report_input_errors, sha256
+
+FORMAT = 1
+"""The version of ``preparation.json``: raised when its meaning changes."""
+PREPARATION = "preparation.json"
+DOWNLOAD = "download"
+"""The one thing that may stand in an output folder before its preparation: what was downloaded for it."""
+TOKENIZERS = ("moses", "none")
+BPES = (*SUBWORD_MODELS, "none")
+
+_PROGRESS = ".progress.json"
+_FOLDERS = ("raw", "tokens", "bpe", "bin")
+_RESULTS = {"origin", "bpe_models", "splits", "dictionary_sizes", "commands", "versions"}
+_BLOCK = 1 << 14
+_FINAL_STOP = re.compile(r"(?<=[^\s.])\.$")
+
+
+class Tokenizer:
+    """One side's tokenisation and lower-casing, and the way back.
+
+    Spaces are always normalised: every run of white space (no-break spaces, tabs, …) becomes one space, and none stands
+    at the ends. fairseq would do it anyway, and only so does a line stay one line in every reader.
+    """
+
+    def __init__(self, language: str, kind: str = "none", escape: bool = True, lowercase: bool = False) -> None:
+        """
+        Args:
+            language: the language's code (``de``); Moses knows abbreviations and apostrophes by language.
+            kind: ``moses`` or ``none``.
+            escape: Moses tokens write ``& | < > ' " [ ]`` as ``&amp;`` and so on, as Moses itself does.
+            lowercase: after tokenisation, as Moses recipes do (abbreviations are known by their case).
+        """
+        if kind not in TOKENIZERS:
+            raise InputError(f"unknown tokenizer {kind!r}: choose one of {', '.join(TOKENIZERS)}")
+        self.language, self.kind, self.escape, self.lowercase = language, kind, escape, lowercase
+        if kind == "moses":
+            moses_language = language.split("_")[0]  # de of de_AT
+            self._moses = sacremoses.MosesTokenizer(lang=moses_language)
+            self._demoses = sacremoses.MosesDetokenizer(lang=moses_language)
+
+    def __call__(self, line: str) -> str:
+        """A line of text as tokens separated by single spaces."""
+        if self.kind == "moses":
+            line = self._moses.tokenize(line, return_str=True, escape=self.escape)
+            # Moses' own script takes the last full stop off every sentence, even one that ends in "U.S."; sacremoses
+            # leaves it on abbreviations and numbers.
+            line = _FINAL_STOP.sub(" .", line.rstrip())
+        if self.lowercase:
+            line = line.lower()
+        return " ".join(line.split())
+
+    def detokenize(self, tokens: str) -> str:
+        """Tokens as text. What lower-casing lost stays lost."""
+        if self.kind == "moses":
+            return self._demoses.detokenize(tokens.split(), unescape=self.escape)
+        return tokens
+
+
+@dataclasses.dataclass
+class Preparation:
+    """Every step that was applied to a corpus, and how to apply it to new text: the content of ``preparation.json``."""
+
+    source_lang: str
+    target_lang: str
+    given: str = "raw"
+    """``raw`` text, or ``tokens``: then tokenisation and lower-casing were somebody else's, and are only replayed."""
+    lowercase: bool = False
+    tokenizer: str = "none"
+    escape: bool = True
+    min_length: int = 1
+    """Training pairs with fewer tokens than this on a side were dropped."""
+    max_length: int | None = None
+    ratio: float | None = None
+    """Training pairs with a side more than this many times as long as the other were dropped."""
+    valid_every: int | None = None
+    """Every n-th of the cleaned training pairs was taken out for validation."""
+    bpe: str = "sentencepiece"
+    bpe_size: int = 8000
+    """The vocabulary (sentencepiece) or the number of merge operations (subword-nmt); of each side when not joint."""
+    joint: bool = True
+    """One subword model and one dictionary for both sides."""
+    origin: dict[str, str] = dataclasses.field(default_factory=dict)
+    """What the given files were taken from, such as an archive and its checksum."""
+    bpe_models: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Language → model file, relative to the folder."""
+    splits: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    """train, valid, test, test1, …: the given files' names and checksums; pairs read, dropped and kept."""
+    dictionary_sizes: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Language → lines of ``bin/dict.<language>.txt``."""
+    commands: list[str] = dataclasses.field(default_factory=list)
+    """The fairseq commands that were run, in the output folder."""
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    format: int = FORMAT
+
+    def __post_init__(self) -> None:
+        self._folder: Path | None = None
+        for language in (self.source_lang, self.target_lang):
+            # fairseq writes and reads names like train.de-en.de
+            if not re.fullmatch(r"\w+", language):
+                raise InputError(f"language {language!r}: use letters, digits and _ only, such as de or zh_CN")
+        if self.source_lang == self.target_lang:
+            raise InputError(f"source and target language are both {self.source_lang!r}: give each its own code")
+        for name, known in (("tokenizer", TOKENIZERS), ("bpe", BPES), ("given", ("raw", "tokens"))):
+            if getattr(self, name) not in known:
+                raise InputError(f"unknown {name} {getattr(self, name)!r}: choose one of {', '.join(known)}")
+        for name in ("min_length", "max_length", "ratio", "bpe_size"):
+            if (value := getattr(self, name)) is not None and value <= 0:
+                raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive")
+        if self.max_length is not None and self.max_length < self.min_length:
+            raise InputError(f"max-length is {self.max_length}, less than min-length, {self.min_length}")
+        if self.ratio is not None and self.ratio < 1:
+            raise InputError(f"ratio is {self.ratio}: the longer side is at least 1 times as long as the shorter")
+        if self.valid_every is not None and self.valid_every < 2:
+            raise InputError(f"valid-every is {self.valid_every}: it must be at least 2")
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Preparation:
+        """Reads ``preparation.json`` of an output folder.
+
+        Raises:
+            InputError: there is none, or it is not one that this version reads.
+        """
+        path = Path(folder) / PREPARATION
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            raise InputError(f"{path}: no such file; give the folder that a scripts/prepare_*.sh wrote") from None
+        except ValueError as error:
+            raise InputError(f"{path}: not JSON ({error}); prepare the corpus again") from None
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise InputError(f"{path}: not a preparation of format {FORMAT}; prepare the corpus again")
+        try:
+            preparation = cls(**content)
+        except TypeError as error:
+            raise InputError(f"{path}: {error}; prepare the corpus again") from None
+        preparation._folder = Path(folder)
+        return preparation
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes ``preparation.json`` into a folder, which this preparation then belongs to."""
+        _write_json(Path(folder) / PREPARATION, dataclasses.asdict(self))
+        self._folder = Path(folder)
+
+    def tokenize_source(self, line: str) -> str:
+        """Raw source text → tokens, as in ``tokens/``."""
+        return self._source_tokenizer(line)
+
+    def tokenize_target(self, line: str) -> str:
+        """Raw target text → tokens, as in ``tokens/``."""
+        return self._target_tokenizer(line)
+
+    def encode_source(self, line: str) -> str:
+        """Raw source text → what fairseq-interactive reads: BPE tokens separated by spaces, as in ``bpe/``."""
+        return self._encode(self.source_lang, self.tokenize_source(line))
+
+    def encode_target(self, line: str) -> str:
+        """Raw target text → BPE tokens separated by spaces."""
+        return self._encode(self.target_lang, self.tokenize_target(line))
+
+    def decode_target(self, bpe_tokens: str) -> str:
+        """BPE tokens, as a model predicts them → tokens."""
+        if self.bpe == "none":
+            return bpe_tokens
+        # A model may put spaces where no text has them.
+        return " ".join(self._subword_model(self.target_lang).decode(bpe_tokens).split())
+
+    def detokenize_target(self, tokens: str) -> str:
+        """Tokens → text: attached punctuation, unescaped characters."""
+        return self._target_tokenizer.detokenize(tokens)
+
+    def fairseq_bpe_arguments(self) -> list[str]:
+        """The arguments by which fairseq-generate and fairseq-interactive undo the BPE."""
+        return [] if self.bpe == "none" else list(SUBWORD_MODELS[self.bpe].fairseq_arguments)
+
+    @functools.cached_property
+    def _source_tokenizer(self) -> Tokenizer:
+        return Tokenizer(self.source_lang, self.tokenizer, self.escape, self.lowercase)
+
+    @functools.cached_property
+    def _target_tokenizer(self) -> Tokenizer:
+        return Tokenizer(self.target_lang, self.tokenizer, self.escape, self.lowercase)
+
+    @functools.cached_property
+    def _subword_models(self) -> dict[str, SubwordModel]:
+        return {}
+
+    def _subword_model(self, language: str) -> SubwordModel:
+        if language not in self._subword_models:
+            if self._folder is None:
+                raise InputError("this preparation belongs to no folder yet: save() or load() it first")
+            path = self._folder / self.bpe_models[language]
+            self._subword_models[language] = SUBWORD_MODELS[self.bpe](path)
+        return self._subword_models[language]
+
+    def _encode(self, language: str, tokens: str) -> str:
+        return tokens if self.bpe == "none" else self._subword_model(language).encode(tokens)
+
+
+def prepare(
+    steps: Preparation,
+    inputs: Mapping[str, tuple[Path, Path]],
+    output: str | os.PathLike[str],
+    workers: int = 1,
+    expected: Mapping[str, int] | None = None,
+) -> Preparation:
+    """Prepares a corpus: text, tokens, BPE, fairseq-preprocess.
+
+    A folder that already holds the same preparation of the same files is left as it is. An interrupted preparation goes
+    on with the first step that is not finished, and ends with the same bytes as an uninterrupted one.
+
+    Args:
+        steps: what to do; what is counted and learned on the way is not read from it.
+        inputs: split (``train``, ``valid``, ``test``, ``test1``, …) → its source and target file (plain or ``.gz``).
+        output: the folder to write; new, empty, or from an earlier run.
+        workers: processes for tokenisation, BPE and fairseq-preprocess.
+        expected: split → pairs that must be left after cleaning.
+
+    Returns:
+        The steps with everything that was counted and learned, as saved in ``preparation.json``.
+
+    Raises:
+        InputError: for any input or choice that cannot be used; the message says which and what to do.
+    """
+    if workers < 1:
+        raise InputError(f"workers is {workers}: it must be at least 1")
+    if ("valid" in inputs) == (steps.valid_every is not None):
+        raise InputError("give either validation files or how to split them off the training files")
+    output = Path(output)
+    plan = dataclasses.asdict(steps)
+    plan["splits"] = {
+        split: {"files": [path.name for path in paths], "sha256": [_checksum(path) for path in paths]}
+        for split, paths in inputs.items()
+    }
+    with _claimed(output, plan) as progress:
+        if progress is None:
+            print(f"{output} is up to date")
+            return Preparation.load(output)
+        return _Run(steps, inputs, output, workers, plan, progress).run(expected or {})
+
+
+class _Run:
+    """One run of :func:`prepare` in a folder that it has for itself."""
+
+    def __init__(
+        self,
+        steps: Preparation,
+        inputs: Mapping[str, tuple[Path, Path]],
+        output: Path,
+        workers: int,
+        plan: dict[str, Any],
+        progress: dict[str, Any],
+    ) -> None:
+        self.steps, self.inputs, self.output, self.workers, self.plan = steps, inputs, output, workers, plan
+        self.progress = progress
+        self.languages = (steps.source_lang, steps.target_lang)
+
+    def run(self, expected: Mapping[str, int]) -> Preparation:
+        counts = self._step("text", self._write_text)
+        kept = {split: count["kept"] for split, count in counts.items()}
+        if wrong := [f"{split} {kept[split]:,}, not {n:,}" for split, n in expected.items() if kept[split] != n]:
+            raise InputError(f"not the number of pairs that the full corpus gives: {'; '.join(wrong)}")
+        bpe_models = self._step("bpe", self._write_bpe)
+        command = self._step("bin", self._write_bin)
+        splits = {split: {**self.plan["splits"].get(split, {}), **counts[split]} for split in counts}
+        self.steps = dataclasses.replace(
+            self.steps,
+            bpe_models=bpe_models,
+            splits=splits,
+            dictionary_sizes={
+                language: sum(1 for _ in read_lines(self.output / "bin" / f"dict.{language}.txt"))
+                for language in self.languages
+            },
+            commands=[command],
+            versions=_versions(),
+        )
+        self.steps.save(self.output)
+        (self.output / _PROGRESS).unlink()
+        sizes = ", ".join(f"{language} {size:,}" for language, size in self.steps.dictionary_sizes.items())
+        print(f"{self.output / 'bin'}: dictionary {sizes}")
+        return self.steps
+
+    def _step(self, name: str, function: Callable[[], Any]) -> Any:
+        """Runs one step unless an earlier run finished it; returns what the step found out, which JSON can hold."""
+        if name not in self.progress:
+            self.progress[name] = function()
+            _write_json(self.output / _PROGRESS, {"plan": self.plan, **self.progress})
+        return self.progress[name]
+
+    # Step 1: raw/ and tokens/
+
+    def _write_text(self) -> dict[str, dict[str, int]]:
+        counts: dict[str, dict[str, int]] = {}
+        with contextlib.ExitStack() as stack:
+            folders = {"tokens": stack.enter_context(atomic_directory(self.output / "tokens"))}
+            if self.steps.given == "raw":
+                folders["raw"] = stack.enter_context(atomic_directory(self.output / "raw"))
+            for split, paths in self.inputs.items():
+                counts |= self._write_split(split, paths, folders)
+        for split, count in counts.items():
+            dropped = ", ".join(f"{number:,} {reason}" for reason, number in count["dropped"].items() if number)
+            print(f"{split}: {count['kept']:,} pairs" + f" (dropped: {dropped})" * bool(dropped))
+            if count["kept"] == 0:
+                raise InputError(f"no pair of {split} is left after cleaning: check min-length, max-length and ratio")
+        return counts
+
+    def _write_split(
+        self, split: str, paths: tuple[Path, Path], folders: Mapping[str, Path]
+    ) -> dict[str, dict[str, Any]]:
+        steps = self.steps
+        if steps.given == "raw":
+            tokenize = _PairFunction(
+                Tokenizer(steps.source_lang, steps.tokenizer, steps.escape, steps.lowercase),
+                Tokenizer(steps.target_lang, steps.tokenizer, steps.escape, steps.lowercase),
+            )
+        else:
+            tokenize = _PairFunction(Tokenizer(steps.source_lang), Tokenizer(steps.target_lang))
+        clean = split == "train"
+        counts = {split: _new_count()}
+        if clean and steps.valid_every is not None:
+            counts["valid"] = _new_count()
+        with contextlib.ExitStack() as stack:
+            writers = {
+                name: [
+                    [stack.enter_context(_text_writer(folder / f"{name}.{language}")) for language in self.languages]
+                    for folder in folders.values()
+                ]
+                for name in counts
+            }
+            kept = 0
+            for raw, tokens in _map(tokenize, read_pairs(paths), self.workers, f"tokens of {split}"):
+                counts[split]["read"] += 1
+                if clean and (reason := self._reason_to_drop(tokens)):
+                    counts[split]["dropped"][reason] += 1
+                    continue
+                kept += 1
+                name = "valid" if clean and steps.valid_every is not None and kept % steps.valid_every == 0 else split
+                counts[name]["kept"] += 1
+                for files, lines in zip(writers[name], (tokens, raw), strict=False):
+                    for file, line in zip(files, lines, strict=True):
+                        file.write(line + "\n")
+        if "valid" in counts and split == "train":
+            counts["valid"]["read"] = counts["valid"]["kept"]
+        return counts
+
+    def _reason_to_drop(self, tokens: tuple[str, str]) -> str | None:
+        source, target = (len(side.split()) for side in tokens)
+        if min(source, target) < self.steps.min_length:
+            return "too short"
+        if self.steps.max_length is not None and max(source, target) > self.steps.max_length:
+            return "too long"
+        if self.steps.ratio is not None and max(source, target) > self.steps.ratio * min(source, target):
+            return "ratio"
+        return None
+
+    # Step 2: bpe/
+
+    def _write_bpe(self) -> dict[str, str]:
+        steps, tokens = self.steps, self.output / "tokens"
+        models: dict[str, str] = {}
+        with atomic_directory(self.output / "bpe") as folder:
+            encoders: dict[str, Callable[[str], str]] = dict.fromkeys(self.languages, str)
+            if steps.bpe != "none":
+                kind = SUBWORD_MODELS[steps.bpe]
+                for languages in [self.languages] if steps.joint else [(language,) for language in self.languages]:
+                    name = f"{steps.bpe}.{'-'.join(languages)}{kind.suffix}"
+                    print(f"learning {steps.bpe} of {' and '.join(languages)} ({steps.bpe_size:,})", flush=True)
+                    lines = itertools.chain.from_iterable(
+                        read_lines(tokens / f"train.{language}") for language in languages
+                    )
+                    kind.learn(lines, steps.bpe_size, folder / name)
+                    model = kind(folder / name)
+                    encoders |= {language: model.encode for language in languages}
+                    models |= {language: f"bpe/{name}" for language in languages}
+            encode = _PairFunction(*(encoders[language] for language in self.languages))
+            for split in self.progress["text"]:
+                paths = tuple(tokens / f"{split}.{language}" for language in self.languages)
+                writers = [_text_writer(folder / path.name) for path in paths]
+                with writers[0] as source_writer, writers[1] as target_writer:
+                    for _, (source, target) in _map(encode, read_pairs(paths), self.workers, f"BPE of {split}"):
+                        source_writer.write(source + "\n")
+                        target_writer.write(target + "\n")
+        return models
+
+    # Step 3: bin/
+
+    def _write_bin(self) -> str:
+        tests = [split for split in self.progress["text"] if split.startswith("test")]
+        arguments = ["--source-lang", self.steps.source_lang, "--target-lang", self.steps.target_lang]
+        arguments += ["--trainpref", "bpe/train", "--validpref", "bpe/valid"]
+        if tests:
+            arguments += ["--testpref", ",".join(f"bpe/{split}" for split in tests)]
+        if self.steps.bpe != "none" and self.steps.joint:
+            arguments += ["--joined-dictionary"]
+        command = shlex.join(["fairseq-preprocess", *arguments, "--destdir", "bin"])
+        print(f"fairseq-preprocess: {command}", flush=True)
+        with atomic_directory(self.output / "bin") as folder:
+            result = subprocess.run(
+                [sys.executable, "-m", "fairseq_cli.preprocess", *arguments]
+                + ["--destdir", folder.name, "--workers", str(self.workers)],
+                cwd=self.output,
+                env=os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            if result.returncode:
+                print(result.stdout, file=sys.stderr)
+                raise InputError(f"fairseq-preprocess failed with status {result.returncode}: its output stands above")
+            # Its times and temporary names would make every run's bytes differ; preparation.json has the command.
+            (folder / "preprocess.log").unlink(missing_ok=True)
+        return command
+
+
+@contextlib.contextmanager
+def _claimed(output: Path, plan: dict[str, Any]) -> Iterator[dict[str, Any] | None]:
+    """Has a folder for itself, and yields what an earlier run with the same plan finished, or ``None`` for everything.
+
+    After an :class:`InputError` in the block the folder is as if there had been no run.
+
+    Raises:
+        InputError: the folder holds something else, or another run is at work in it.
+    """
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output} is a file: name a folder for --output")
+    created = not output.exists()
+    output.mkdir(parents=True, exist_ok=True)
+    with _locked(output):
+        names = set(os.listdir(output)) - {DOWNLOAD}
+        if names and not names & {PREPARATION, _PROGRESS}:
+            raise InputError(f"{output} is not empty and holds no preparation: name another folder for --output")
+        if PREPARATION in names:
+            if differing := _differences(plan, dataclasses.asdict(Preparation.load(output))):
+                raise InputError(
+                    f"{output} was prepared otherwise ({', '.join(differing)}): remove it, or name another folder"
+                )
+            yield None
+            return
+        progress: dict[str, Any] = {}
+        if _PROGRESS in names:
+            progress = json.loads((output / _PROGRESS).read_text(encoding="utf-8"))
+            if _differences(plan, progress.pop("plan")):
+                progress = {}
+        for leftover in itertools.chain(output.glob(".*.tmp"), output.glob(".*.old")):
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        if not progress:
+            _write_json(output / _PROGRESS, {"plan": plan})
+        try:
+            yield progress
+        except InputError:
+            for name in _FOLDERS:
+                shutil.rmtree(output / name, ignore_errors=True)
+            (output / _PROGRESS).unlink()
+            if created:
+                output.rmdir()
+            raise
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise InputError(f"{folder}: another preparation is at work in this folder") from None
+    finally:
+        os.close(descriptor)
+
+
+def _differences(plan: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """In words, what of a plan is otherwise in another plan or preparation."""
+    differing = [name for name in plan if name not in _RESULTS and other.get(name) != plan[name]]
+    for split in sorted({*plan["splits"], *other["splits"]}):
+        checksums = [splits.get(split, {}).get("sha256") for splits in (plan["splits"], other["splits"])]
+        if checksums[0] != checksums[1]:
+            differing.append(f"the {split} files")
+    return differing
+
+
+def read_pairs(paths: tuple[Path, Path]) -> Iterator[tuple[str, str]]:
+    """The pairs of lines of two files.
+
+    Raises:
+        InputError: a file is empty, or they differ in length; the message names both counts.
+    """
+    counts = [0, 0]
+    for source, target in itertools.zip_longest(*map(read_lines, paths)):
+        counts[0] += source is not None
+        counts[1] += target is not None
+        if source is not None and target is not None:
+            yield source, target
+    for path, count in zip(paths, counts, strict=True):
+        if count == 0:
+            raise InputError(f"{path} is empty")
+    if counts[0] != counts[1]:
+        raise InputError(
+            f"{paths[0]} has {counts[0]:,} lines and {paths[1]} has {counts[1]:,}: "
+            f"line n of one must be the translation of line n of the other"
+        )
+
+
+def side_files(prefix: str | os.PathLike[str], languages: tuple[str, str]) -> tuple[Path, Path]:
+    """The two files ``prefix.de`` and ``prefix.en``, or ``prefix.de.gz`` and ``prefix.en.gz``."""
+    paths = []
+    for language in languages:
+        plain, packed = Path(f"{prefix}.{language}"), Path(f"{prefix}.{language}.gz")
+        if not plain.is_file() and not packed.is_file():
+            raise InputError(f"{plain}: no such file, nor {packed.name}")
+        paths.append(plain if plain.is_file() else packed)
+    return paths[0], paths[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class _PairFunction:
+    """One function for each side of a pair. Worker processes receive it whole."""
+
+    source: Callable[[str], str]
+    target: Callable[[str], str]
+
+    def __call__(self, pair: tuple[str, str]) -> tuple[str, str]:
+        return self.source(pair[0]), self.target(pair[1])
+
+
+def _map(
+    function: _PairFunction, pairs: Iterable[tuple[str, str]], workers: int, description: str
+) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """Yields each pair with what the function makes of it, in order. Shows a progress bar on a terminal."""
+    pairs = iter(pairs)
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(tqdm(desc=description, unit=" pairs", disable=None))
+        if workers > 1:
+            pool = stack.enter_context(multiprocessing.Pool(workers, _set_worker_function, (function,)))
+        # In blocks, so that a corpus of any size fits into memory and only this thread reads the files.
+        while block := list(itertools.islice(pairs, _BLOCK)):
+            results = pool.map(_call_worker_function, block, _BLOCK // 32) if workers > 1 else map(function, block)
+            for pair, result in zip(block, results, strict=True):
+                yield pair, result
+                progress.update()
+
+
+def _set_worker_function(function: _PairFunction) -> None:
+    global _worker_function
+    _worker_function = function
+
+
+def _call_worker_function(pair: tuple[str, str]) -> tuple[str, str]:
+    return _worker_function(pair)
+
+
+def _text_writer(path: Path) -> Any:
+    return open(path, "w", encoding="utf-8", newline="\n")
+
+
+def _new_count() -> dict[str, Any]:
+    return {"read": 0, "kept": 0, "dropped": {"too short": 0, "too long": 0, "ratio": 0}}
+
+
+def _checksum(path: Path) -> str:
+    try:
+        return sha256(path)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+
+
+def _write_json(path: Path, content: Any) -> None:
+    with atomic_file(path) as stream:
+        json.dump(content, stream, ensure_ascii=False, indent=2)
+        stream.write("\n")
+
+
+def _versions() -> dict[str, str]:
+    packages = ("fairseq-fixed", "sacremoses", "sentencepiece", "subword-nmt")
+    versions = {"python": platform.python_version()}
+    for package in packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    return versions
+
+
+def add_bpe_arguments(parser: argparse.ArgumentParser, size: int) -> None:
+    """The options of the steps that every parallel corpus shares."""
+    parser.add_argument("--bpe", choices=BPES, default="sentencepiece", help="default: %(default)s")
+    parser.add_argument(
+        "--bpe-size",
+        type=int,
+        default=size,
+        metavar="N",
+        help="vocabulary of SentencePiece, merge operations of subword-nmt; default: %(default)s",
+    )
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes; default: the number of CPUs"
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="a new folder, or one of an earlier run")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="prepare_parallel.sh",
+        description="Prepares parallel text for fairseq. Nothing is lower-cased or tokenised unless asked. PREFIX "
+        "stands for the files PREFIX.SRC and PREFIX.TGT (or PREFIX.SRC.gz), UTF-8, line by line translations.",
+    )
+    parser.add_argument("--src-lang", required=True, metavar="SRC", help="source language's code, such as de")
+    parser.add_argument("--tgt-lang", required=True, metavar="TGT", help="target language's code, such as en")
+    parser.add_argument("--train", required=True, metavar="PREFIX")
+    valid = parser.add_mutually_exclusive_group(required=True)
+    valid.add_argument("--valid", metavar="PREFIX")
+    valid.add_argument("--valid-every", type=int, metavar="N", help="take every N-th cleaned training pair instead")
+    parser.add_argument("--test", default="", metavar="PREFIX[,PREFIX...]", help="become test, test1, ...")
+    parser.add_argument("--lowercase", action="store_true")
+    parser.add_argument("--tokenizer", choices=TOKENIZERS, default="none", help="default: %(default)s")
+    parser.add_argument("--no-escape", action="store_true", help="Moses tokens with & < > ' \" | [ ] as they are")
+    cleaning = parser.add_argument_group("cleaning", "training pairs that are dropped, by tokens before BPE")
+    cleaning.add_argument("--min-length", type=int, default=1, metavar="N", help="a side shorter; default: %(default)s")
+    cleaning.add_argument("--max-length", type=int, metavar="N", help="a side longer")
+    cleaning.add_argument("--ratio", type=float, metavar="R", help="a side more than R times as long as the other")
+    joint = parser.add_mutually_exclusive_group()
+    joint.add_argument("--joint", action="store_true", default=True, help="one BPE and dictionary (the default)")
+    joint.add_argument("--separate", dest="joint", action="store_false", help="a BPE and dictionary for each side")
+    add_bpe_arguments(parser, size=8000)
+    return parser
+
+
+def main() -> None:
+    """The command line: see ``--help``."""
+    arguments = _parser().parse_args()
+    languages = (arguments.src_lang, arguments.tgt_lang)
+    inputs = {"train": side_files(arguments.train, languages)}
+    if arguments.valid:
+        inputs["valid"] = side_files(arguments.valid, languages)
+    for number, prefix in enumerate(filter(None, arguments.test.split(","))):
+        inputs[f"test{number or ''}"] = side_files(prefix, languages)
+    steps = Preparation(
+        source_lang=arguments.src_lang,
+        target_lang=arguments.tgt_lang,
+        lowercase=arguments.lowercase,
+        tokenizer=arguments.tokenizer,
+        escape=not arguments.no_escape,
+        min_length=arguments.min_length,
+        max_length=arguments.max_length,
+        ratio=arguments.ratio,
+        valid_every=arguments.valid_every,
+        bpe=arguments.bpe,
+        bpe_size=arguments.bpe_size,
+        joint=arguments.joint,
+    )
+    prepare(steps, inputs, arguments.output, arguments.workers)
+
+
+if __name__ == "__main__":
+    report_input_errors(main)

@@ -1,0 +1,176 @@
+"""Byte-pair encoding behind one interface, with an adapter for SentencePiece and one for subword-nmt.
+
+Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units". Both adapters are deterministic,
+and ``decode(encode(line)) == line`` for every line without a leading, trailing or double space.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar
+
+import sentencepiece
+from subword_nmt import apply_bpe, learn_bpe
+
+from fairseq_plugins.files import InputError, atomic_file
+
+# What a subword model uses as a mark of its own stands escaped in its pieces, or decoding would take it for the mark.
+# The escape character is the last one of the first private use area: no font, no keyboard and no corpus uses it.
+_ESCAPE = "\uf8ff"
+
+
+class SubwordModel(ABC):
+    """One learned segmentation of words into subwords."""
+
+    name: ClassVar[str]
+    suffix: ClassVar[str]
+    """The end of a model file's name."""
+    fairseq_arguments: ClassVar[tuple[str, ...]]
+    """What fairseq-generate and fairseq-interactive need to undo the segmentation."""
+    mark: ClassVar[str]
+    """The characters by which the pieces say where words end."""
+
+    @classmethod
+    @abstractmethod
+    def learn(cls, lines: Iterable[str], size: int, path: str | os.PathLike[str]) -> None:
+        """Learns a model from lines and writes it to ``path``.
+
+        Args:
+            size: the vocabulary (SentencePiece) or the number of merge operations (subword-nmt).
+
+        Raises:
+            InputError: the lines do not allow that size; the message names the largest or smallest possible one.
+        """
+
+    @abstractmethod
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Loads a model that :meth:`learn` wrote."""
+
+    @abstractmethod
+    def encode(self, line: str) -> str:
+        """A line's pieces, separated by single spaces."""
+
+    @abstractmethod
+    def decode(self, pieces: str) -> str:
+        """The line that pieces separated by spaces stand for."""
+
+    @classmethod
+    def _escape(cls, line: str) -> str:
+        return line.replace(_ESCAPE, _ESCAPE + "0").replace(cls.mark, _ESCAPE + "1")
+
+    @classmethod
+    def _unescape(cls, line: str) -> str:
+        if _ESCAPE not in line:
+            return line
+        originals = {"0": _ESCAPE, "1": cls.mark}
+        return re.sub(f"{_ESCAPE}([01])", lambda match: originals[match[1]], line)
+
+
+class SentencePieceModel(SubwordModel):
+    """SentencePiece's BPE of the text as it is: not normalised, each character of the training text in the vocabulary.
+
+    Kudo and Richardson 2018. Spaces are part of the pieces, so languages without spaces need no tokenisation.
+    """
+
+    name = "sentencepiece"
+    suffix = ".model"
+    fairseq_arguments = ("--remove-bpe", "sentencepiece")
+    mark = "\u2581"
+
+    @classmethod
+    def learn(cls, lines: Iterable[str], size: int, path: str | os.PathLike[str]) -> None:
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=(cls._escape(line) for line in lines if line),
+                model_writer=model,
+                model_type="bpe",
+                vocab_size=size,
+                character_coverage=1.0,
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=False,
+                max_sentence_length=1 << 20,  # bytes; the default of 4,192 leaves out long lines without an error
+                bos_id=-1,  # fairseq has its own symbols for these
+                eos_id=-1,
+                minloglevel=2,
+            )
+        except (RuntimeError, OSError) as error:
+            message = str(error)
+            if largest := re.search(r"too high \(\d+\).*<= (\d+)", message):
+                raise InputError(
+                    f"a vocabulary of {size} pieces is more than the training text allows: "
+                    f"the largest possible size is {largest[1]}"
+                ) from None
+            if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+                raise InputError(
+                    f"a vocabulary of {size} pieces cannot hold the characters of the training text: the smallest "
+                    f"possible size is {smallest[1]}"
+                ) from None
+            raise
+        with atomic_file(path, "wb") as stream:
+            stream.write(model.getvalue())
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_file=os.fspath(path))
+        except (RuntimeError, OSError):
+            raise InputError(f"{path}: missing, or not a SentencePiece model; prepare the corpus again") from None
+
+    def encode(self, line: str) -> str:
+        return " ".join(self._processor.encode(self._escape(line), out_type=str))
+
+    def decode(self, pieces: str) -> str:
+        # The one space in front is the mark of the first word.
+        return self._unescape(pieces.replace(" ", "").replace(self.mark, " ").removeprefix(" "))
+
+
+class SubwordNMTModel(SubwordModel):
+    """subword-nmt's merge operations within the words of tokenised text, as the papers use it."""
+
+    name = "subword-nmt"
+    suffix = ".codes"
+    fairseq_arguments = ("--remove-bpe",)
+    mark = "@@"
+
+    @classmethod
+    def learn(cls, lines: Iterable[str], size: int, path: str | os.PathLike[str]) -> None:
+        codes = io.StringIO()
+        # The library reports its progress and where it stops on standard error; the count below says the same.
+        with contextlib.redirect_stderr(io.StringIO()):
+            try:
+                learn_bpe.learn_bpe([cls._escape(line) for line in lines], codes, size)
+            except ValueError:  # max() of no pairs: every word is one character long
+                pass
+        learned = max(0, codes.getvalue().count("\n") - 1)  # the first line is the version
+        if learned < size:
+            raise InputError(
+                f"{size} merge operations are more than the training text allows: "
+                f"the largest possible size is {learned}"
+            )
+        with atomic_file(path) as stream:
+            stream.write(codes.getvalue())
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        try:
+            # Not the default universal line ends: a merge may hold a carriage return.
+            codes = Path(path).read_bytes().decode("utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise InputError(f"{path}: missing, or not subword-nmt's codes; prepare the corpus again") from None
+        if not codes.startswith("#version:"):
+            raise InputError(f"{path}: not subword-nmt's codes; prepare the corpus again")
+        self._bpe = apply_bpe.BPE(io.StringIO(codes, newline="\n"))
+
+    def encode(self, line: str) -> str:
+        return " ".join(self._bpe.segment_tokens(self._escape(line).split(" ")))
+
+    def decode(self, pieces: str) -> str:
+        return self._unescape((pieces + " ").replace("@@ ", "").removesuffix(" "))
+
+
+SUBWORD_MODELS: dict[str, type[SubwordModel]] = {model.name: model for model in (SentencePieceModel, SubwordNMTModel)}

@@ -1,0 +1,196 @@
+"""A configuration: one YAML file for each experiment, which says what differs from the file named by its ``base``.
+
+The sections ``train`` and ``generate`` hold options of fairseq-train and fairseq-generate under their own names; fairseq's
+own parsers check them (:mod:`fairseq_plugins.experiments.commands`). Nothing unknown is accepted anywhere.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from ..files import InputError, read_lines
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+# The keys that are ours; those of train and generate are fairseq's.
+KEYS = {
+    "data": ("folder",),
+    "evaluate": ("average",),
+    "paper": ("table", "row"),
+}
+SECTIONS = ("base", "data", "train", "generate", "evaluate", "paper")
+
+
+class Value(NamedTuple):
+    """A scalar as it is spelt in the file (``1e-3`` stays ``1e-3``), and where it stands."""
+
+    text: str
+    file: Path
+    line: int
+
+    @property
+    def place(self) -> str:
+        """``FILE, line N``."""
+        return f"{self.file}, line {self.line}"
+
+
+Section = dict[str, Value]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a configuration file and its bases say together.
+
+    Attributes:
+        path: the file
+        data: ``folder``, the prepared data
+        train: options of fairseq-train, without the leading dashes
+        generate: options of fairseq-generate
+        evaluate: ``average``, the number of last epochs' checkpoints to average
+        paper: ``table`` and ``row``, where the paper's figures stand in ``configs/tables/``
+    """
+
+    path: Path
+    data: Section = field(default_factory=dict)
+    train: Section = field(default_factory=dict)
+    generate: Section = field(default_factory=dict)
+    evaluate: Section = field(default_factory=dict)
+    paper: Section = field(default_factory=dict)
+
+    @property
+    def dataset(self) -> str:
+        """The name of the folder that the file stands in."""
+        return self.path.resolve().parent.name
+
+    @property
+    def model(self) -> str:
+        """The file's name without its ending."""
+        return self.path.stem
+
+    @property
+    def default_work(self) -> Path:
+        """Where this experiment's checkpoints and results go unless the user says otherwise."""
+        return CHECKOUT / "work" / self.dataset / self.model
+
+    @property
+    def data_folder(self) -> Path:
+        """The prepared data: ``data: folder:`` (relative to the checkout) or ``work/<dataset>/data``."""
+        folder = self.data.get("folder")
+        return CHECKOUT / (folder.text if folder else f"work/{self.dataset}/data")
+
+    @property
+    def average(self) -> int:
+        """How many of the last epochs' checkpoints evaluation averages; 0 takes the best checkpoint as it is."""
+        value = self.evaluate.get("average")
+        if value is None:
+            return 0
+        if not value.text.isdecimal():
+            raise InputError(f"{value.place}: average: '{value.text}' is not a number of checkpoints")
+        return int(value.text)
+
+    def paper_row(self) -> dict[str, float | str] | None:
+        """The paper's figures for this experiment, or None where the configuration names none."""
+        if not self.paper:
+            return None
+        for key in KEYS["paper"]:
+            if key not in self.paper:
+                raise InputError(f"{self.path}: paper: {key} is missing; write paper: {{table: NAME, row: NAME}}")
+        table, row = self.paper["table"], self.paper["row"]
+        tables = CHECKOUT / "configs" / "tables"
+        path = tables / f"{table.text}.yaml"
+        if not path.is_file():
+            hint = nearest(table.text, [file.stem for file in tables.glob("*.yaml")])
+            raise InputError(f"{table.place}: there is no table {path}{hint}")
+        rows = {entry["system"]: entry for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["rows"]}
+        if row.text not in rows:
+            raise InputError(f"{row.place}: {path} has no row '{row.text}'{nearest(row.text, rows)}")
+        return rows[row.text]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` for the known name that is spelt most alike, or nothing when none comes close."""
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean '{matches[0]}'?" if matches else ""
+
+
+def load(path: str | Path) -> Configuration:
+    """Reads a configuration and, recursively, its bases.
+
+    Raises:
+        InputError: a file is missing, is no YAML, or holds an unknown section or key; the message names file and line.
+            Options of fairseq are not looked at here.
+    """
+    path = Path(path)
+    configuration = Configuration(path, **_merged(path, ()))
+    configuration.paper_row()
+    return configuration
+
+
+def _merged(path: Path, descendants: tuple[Path, ...]) -> dict[str, Section]:
+    if path.resolve() in descendants:
+        chain = " -> ".join(str(file) for file in (*descendants, path.resolve()))
+        raise InputError(f"{path}: a configuration cannot be its own base ({chain})")
+    base, own = _read(path)
+    if base is None:
+        return own
+    base_path = path.parent / base.text
+    if not base_path.is_file():
+        raise InputError(f"{base.place}: base: there is no file {base_path} (it is looked for beside the configuration)")
+    sections = _merged(base_path, (*descendants, path.resolve()))
+    for name, section in own.items():
+        sections[name] = {**sections.get(name, {}), **section}
+    return sections
+
+
+def _read(path: Path) -> tuple[Value | None, dict[str, Section]]:
+    """The ``base`` of one file and its sections."""
+    # Nodes instead of plain values: they know their lines, and keep a number as it is spelt.
+    try:
+        root = yaml.compose("\n".join(read_lines(path)), Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or getattr(error, "reason", "it cannot be read")
+        raise InputError(f"{path}, line {mark.line + 1 if mark else 1}: not valid YAML: {problem}") from None
+    if root is None:
+        raise InputError(f"{path}: the file is empty; it needs a section 'train' with an 'arch'")
+    base = None
+    sections: dict[str, Section] = {}
+    for name, node in _entries(root, path, SECTIONS, "section"):
+        if name == "base":
+            base = _value(node, path, name)
+        else:
+            keys = _entries(node, path, KEYS.get(name), "key")
+            sections[name] = {key: _value(value, path, key) for key, value in keys}
+    return base, sections
+
+
+def _entries(node: yaml.Node, path: Path, known: Iterable[str] | None, kind: str) -> list[tuple[str, yaml.Node]]:
+    """The items of a mapping, each key once and, unless ``known`` is None, one of ``known``."""
+    if not isinstance(node, yaml.MappingNode):
+        raise InputError(f"{path}, line {node.start_mark.line + 1}: 'name: value' was expected here")
+    entries: dict[str, yaml.Node] = {}
+    for key, value in node.value:
+        place = f"{path}, line {key.start_mark.line + 1}"
+        if not isinstance(key, yaml.ScalarNode):
+            raise InputError(f"{place}: the name of a {kind} was expected here")
+        if known is not None and key.value not in known:
+            raise InputError(f"{place}: unknown {kind} '{key.value}'{nearest(key.value, known)}")
+        if key.value in entries:
+            raise InputError(f"{place}: {kind} '{key.value}' stands here for the second time")
+        entries[key.value] = value
+    return list(entries.items())
+
+
+def _value(node: yaml.Node, path: Path, key: str) -> Value:
+    place = f"{path}, line {node.start_mark.line + 1}"
+    if not isinstance(node, yaml.ScalarNode):
+        raise InputError(f"{place}: {key}: one value was expected; write a list as fairseq does, for example '1e-3,5e-4'")
+    if node.tag == "tag:yaml.org,2002:null":
+        raise InputError(f"{place}: {key}: the value is missing")
+    return Value(node.value, path, node.start_mark.line + 1)

@@ -1,0 +1,166 @@
+"""``scripts/evaluate.sh``: translates a set with fairseq-generate and scores every one of its sentences.
+
+Two figures: 'tokenised BLEU' is that of Moses' multi-bleu.perl on the tokens (sacrebleu without tokenisation and
+smoothing), which the papers report; 'sacreBLEU' is that of the text, against the raw reference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sacrebleu.metrics import BLEU
+from tqdm import tqdm
+
+from ..files import InputError, atomic_file, read_lines
+from . import commands, config, results
+from .interim import average_checkpoints, last_checkpoints, read_checkpoint
+
+
+def main(arguments: list[str]) -> None:
+    """Translates and scores, and writes the evaluation's part of ``results.json``."""
+    parser = argparse.ArgumentParser(prog="scripts/evaluate.sh", allow_abbrev=False)
+    parser.add_argument("--work", type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--checkpoint")
+    parser.add_argument("--average", type=int)
+    parser.add_argument("--subset", default="test")
+    parser.add_argument("--gpus", type=int, choices=(0, 1))
+    options, extra = parser.parse_known_args(arguments[1:])
+    configuration = config.load(arguments[0])
+    work, subset = options.work or configuration.default_work, options.subset
+    data = commands.PreparedData.load(options.data or configuration.data_folder)
+    references = References.load(data, subset)
+    average = configuration.average if options.average is None else options.average
+    checkpoint = options.checkpoint or own_checkpoint(work / "checkpoints", average)
+    for path in checkpoint.split(":"):
+        commands.check_architecture(path, None if options.checkpoint else commands.architecture(configuration))
+    command = commands.generate_command(configuration, data, checkpoint, subset, options.gpus, extra)
+    print(commands.shown(command), flush=True)
+
+    log = work / "generate" / f"{subset}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "w", encoding="utf-8") as stream, tqdm(total=len(references.tokens), unit=" sentences", disable=None) as bar:
+
+        def write(line: str) -> None:
+            stream.write(line)
+            bar.update(line.startswith("S-"))
+
+        # fairseq-generate's own bar would count batches, and its log goes to the standard error.
+        status = commands.run(command, write, stderr=subprocess.STDOUT)
+    if status != 0:
+        sys.exit(f"error: fairseq-generate ended with exit status {status}; its output stands in {log}")
+    tokens = hypotheses(read_lines(log), len(references.tokens), log)
+    text = [data.preparation.detokenize_target(line) for line in tokens]
+    language = data.preparation.target_lang
+    for name, lines in ((f"{subset}.tok.{language}", tokens), (f"{subset}.{language}", text)):
+        with atomic_file(log.parent / name) as stream:
+            stream.writelines(line + "\n" for line in lines)
+
+    scores = {
+        **references.scores(tokens, text),
+        "decode_sentences_per_second": decoding_speed(log),
+        "checkpoint": checkpoint,
+        "generate_command": commands.shown(command),
+    }
+    # The top level is the test set's: another set must not overwrite what tables are made of.
+    if subset == "test":
+        results.update(work, **scores)
+    else:
+        results.update(work, subsets={**results.load(work).get("subsets", {}), subset: scores})
+    paper = configuration.paper_row()
+    row = {
+        "system": f"{configuration.dataset}/{configuration.model}",
+        "set": subset,
+        "sentences": len(tokens),
+        "BLEU (tokenised)": scores["bleu_tokenized"],
+        "sacreBLEU": scores["bleu_sacrebleu"],
+        **({"paper": paper.get("bleu")} if paper else {}),
+        "sentences/s": scores["decode_sentences_per_second"],
+    }
+    print(results.table([row]))
+    print(f"tokenised: {scores['bleu_tokenized_signature']}\nsacreBLEU: {scores['sacrebleu_signature']}")
+    print(f"translations: {log.parent}; scores: {work / 'results.json'}")
+
+
+def own_checkpoint(checkpoints: Path, average: int) -> str:
+    """The best checkpoint of a training, or the mean of its last ``average`` epochs' (written beside them)."""
+    if average == 0:
+        return str(checkpoints / "checkpoint_best.pt")
+    output = checkpoints / f"checkpoint_average_{average}.pt"
+    average_checkpoints(last_checkpoints(checkpoints, average), output)
+    return str(output)
+
+
+@dataclass(frozen=True)
+class References:
+    """A set's references as tokens and as text, and how its scores are computed."""
+
+    tokens: Sequence[str]
+    text: Sequence[str]
+    lowercase: bool
+
+    @classmethod
+    def load(cls, data: commands.PreparedData, subset: str) -> References:
+        """The references of one of the prepared sets; where only tokens were given, the text is made of them.
+
+        Raises:
+            InputError: there is no such set.
+        """
+        name = f"{subset}.{data.preparation.target_lang}"
+        tokens_path, text_path = data.folder / "tokens" / name, data.folder / "raw" / name
+        if not tokens_path.is_file():
+            known = ", ".join(sorted(path.stem for path in tokens_path.parent.glob(f"*.{data.preparation.target_lang}")))
+            raise InputError(f"{tokens_path}: no such file; the prepared sets are {known}")
+        tokens = list(read_lines(tokens_path))
+        if text_path.is_file():
+            text = list(read_lines(text_path))
+        else:
+            text = [data.preparation.detokenize_target(line) for line in tokens]
+        return cls(tokens, text, data.preparation.lowercase)
+
+    def scores(self, tokens: Sequence[str], text: Sequence[str]) -> dict[str, float | str]:
+        """Both BLEU scores of a translation, given as tokens and as text, with sacrebleu's signatures."""
+        tokenized = BLEU(tokenize="none", smooth_method="none", force=True, lowercase=self.lowercase)
+        plain = BLEU(lowercase=self.lowercase)
+        return {
+            "bleu_tokenized": round(tokenized.corpus_score(tokens, [self.tokens]).score, 2),
+            "bleu_tokenized_signature": str(tokenized.get_signature()),
+            "bleu_sacrebleu": round(plain.corpus_score(text, [self.text]).score, 2),
+            "sacrebleu_signature": str(plain.get_signature()),
+        }
+
+
+def hypotheses(log: Iterable[str], count: int, name: str | Path) -> list[str]:
+    """The best hypothesis of each sentence in fairseq-generate's output, without BPE, in the order of the set.
+
+    Raises:
+        InputError: the sentences are not exactly 0 … ``count`` - 1: a score of some of them would be wrong.
+    """
+    best: dict[int, str] = {}
+    for line in log:
+        # D-<number> TAB <score> TAB <tokens>; of --nbest hypotheses the first is the best.
+        if found := re.match(r"D-(\d+)\t[^\t]*\t(.*)", line):
+            best.setdefault(int(found[1]), found[2])
+    missing = [number for number in range(count) if number not in best]
+    if missing or len(best) != count:
+        which = f"; the first missing is sentence {missing[0] + 1}" if missing else ""
+        raise InputError(f"{name}: {len(best):,} sentences were translated, but the reference has {count:,} lines{which}")
+    return [best[number] for number in range(count)]
+
+
+def decoding_speed(log: Path) -> float | None:
+    """Sentences per second of beam search, as fairseq-generate reports it."""
+    for line in read_lines(log):
+        if found := re.search(r"Translated .* sentences .* \(([\d.]+) sentences/s", line):
+            return float(found[1])
+    return None
+
+
+if __name__ == "__main__":
+    commands.main_of(main)

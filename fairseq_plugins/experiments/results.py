@@ -1,0 +1,93 @@
+"""``results.json``: what one experiment was and what came out of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ..files import InputError, atomic_file
+from .config import CHECKOUT
+
+PACKAGES = ("fairseq-plugins", "fairseq-fixed", "fairseq", "torch", "numpy", "sacrebleu", "sentencepiece", "subword-nmt")
+
+
+def load(work: Path) -> dict[str, Any]:
+    """The results in a work folder; empty when there are none yet."""
+    path = work / "results.json"
+    if not path.exists():
+        return {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: not valid JSON ({error}); delete it, and training and evaluation write it anew") from None
+
+
+def update(work: Path, **values: Any) -> dict[str, Any]:
+    """Sets keys in a work folder's ``results.json``, keeps the others, and returns all."""
+    results = {**load(work), **values}
+    with atomic_file(work / "results.json") as stream:
+        json.dump(results, stream, indent=2, ensure_ascii=False)
+        stream.write("\n")
+    return results
+
+
+def git_revision() -> str | None:
+    """The checkout's commit, with ``-dirty`` when files of the repository are changed; None outside of git."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(CHECKOUT), *arguments], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("-dirty" if git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that results depend on."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def device(gpus: int) -> str:
+    """What a run computes on: ``2 x NVIDIA A100``, or ``CPU, 1 thread``."""
+    import torch
+
+    if gpus > 0:
+        return f"{gpus} x {torch.cuda.get_device_name(0)}"
+    threads = int(os.environ.get("OMP_NUM_THREADS") or torch.get_num_threads())
+    return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows with the same keys as aligned columns: text to the left, numbers to the right, ``-`` for None."""
+
+    def cell(value: Any) -> str:
+        return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(
+            value, int
+        ) else str(value)
+
+    columns = list(rows[0])
+    lines = [columns, *([cell(row[column]) for column in columns] for row in rows)]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
+    right = [any(isinstance(row[column], (int, float)) for row in rows) for column in columns]
+    return "\n".join(
+        "  ".join(
+            text.rjust(width) if number else text.ljust(width)
+            for text, width, number in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    )

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Translates a test set with the model that scripts/train.sh trained, and scores it.
+#
+#   scripts/evaluate.sh CONFIG [--work DIR] [--data DIR] [--checkpoint FILE] [--average N] [--subset NAME] [--gpus N]
+#                       [FAIRSEQ-GENERATE OPTIONS...]
+#
+#   CONFIG             the YAML file that was given to scripts/train.sh
+#   --work DIR         the work folder that was given to scripts/train.sh (work/<dataset>/<model> by default)
+#   --data DIR         the prepared data (work/<dataset>/data by default)
+#   --checkpoint FILE  instead of the best checkpoint; FILE:FILE is an ensemble
+#   --average N        the mean of the last N epochs' checkpoints instead of one
+#   --subset NAME      which of the prepared sets: test (the default), valid, test1 ...
+#   --gpus N           0 for the CPU, 1 for a GPU (a GPU where there is one by default)
+#
+# Further options are passed on to fairseq-generate and win over the configuration: scripts/evaluate.sh CONFIG --beam 10
+# Writes generate/<subset>.log (fairseq-generate's output), generate/<subset>.tok.<language> (tokens) and
+# generate/<subset>.<language> (text), both in the order of the set, and the scores to results.json.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+[[ $# -ge 1 ]] || { print_help >&2; exit 2; }
+[[ $1 != --help && $1 != -h ]] || { print_help; exit 0; }
+exec_module experiments.evaluate "$@"

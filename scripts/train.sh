@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Trains the model of a configuration, going on where an earlier run of the same work folder stopped.
+#
+#   scripts/train.sh CONFIG [--work DIR] [--data DIR] [--gpus N] [FAIRSEQ-TRAIN OPTIONS...]
+#
+#   CONFIG      a YAML file, for example configs/iwslt14_de_en/mc_rnn_3.yaml
+#   --work DIR  where checkpoints/, train.log, train.jsonl and results.json go (work/<dataset>/<model> by default)
+#   --data DIR  the prepared data, a folder that holds bin/ and preparation.json (work/<dataset>/data by default)
+#   --gpus N    how many GPUs of this machine to use, 0 for the CPU (all there are by default)
+#
+# Further options are passed on to fairseq-train and win over the configuration: scripts/train.sh CONFIG --max-epoch 3
+# The exact fairseq-train command is printed first, so that it can be copied.
+#
+# Across machines, run that command under torchrun on each of them, for example on 2 machines with 8 GPUs:
+#   torchrun --no-python --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST:29500 fairseq-train ...
+# with --distributed-world-size left out of it.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+[[ $# -ge 1 ]] || { print_help >&2; exit 2; }
+[[ $1 != --help && $1 != -h ]] || { print_help; exit 0; }
+exec_module experiments.train "$@"

@@ -1,0 +1,225 @@
+"""The multi-channel recurrence: Eq. 1, and every backend against the reference that reads like the paper."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_plugins import kernels
+from fairseq_plugins.files import InputError
+from fairseq_plugins.kernels.interface import CONNECTIONS, GATES, channel_slots, in_degree
+from fairseq_plugins.modules import MultiChannelRNN
+
+BACKENDS = ("autograd", "eager")
+
+
+def test_in_degree_of_the_printed_equation() -> None:
+    n = 4  # block size: three channels
+    assert [in_degree(t, k, n - 1) for t, k in ((4, 2), (8, 2), (12, 2), (2, 1))] == [2, 3, 1, 1]
+    for t in (4, 7, 10):
+        assert [in_degree(t, k, n - 1) for k in (1, 2, 3)] == [3, 2, 1]
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 7])
+def test_in_degree_goes_round(channels: int) -> None:
+    for t, k in itertools.product(range(1, 30), range(1, channels + 1)):
+        m = in_degree(t, k, channels)
+        assert 1 <= m <= channels
+        assert in_degree(t + 1, k, channels) == m % channels + 1
+    assert {in_degree(9, k, channels) for k in range(1, channels + 1)} == set(range(1, channels + 1))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+def test_path_length_of_section_5_2(channels: int) -> None:
+    """From i to i + l: ceil(l / C) steps in the channel where i begins a block, at most one more in any other."""
+    for length in range(1, 25):
+        best = -(-length // channels)
+        for start in range(1, channels + 1):
+            steps = {k: _shortest_path(start, start + length, k, channels) for k in range(1, channels + 1)}
+            assert min(steps.values()) == best
+            assert max(steps.values()) <= best + 1
+            begins_block = next(k for k in steps if in_degree(start, k, channels) == channels)
+            assert steps[begins_block] == best
+
+
+def _shortest_path(start: int, end: int, channel: int, channels: int) -> int:
+    distance = {start: 0}
+    for t in range(start + 1, end + 1):
+        m = in_degree(t, channel, channels)
+        distance[t] = 1 + min((distance[t - j] for j in range(1, m + 1) if t - j in distance), default=10**9)
+    return distance[end]
+
+
+def test_slots_follow_the_channels() -> None:
+    slots = channel_slots(torch.tensor([0, 5]), 6, 3)
+    assert slots.shape == (6, 2, 3)
+    for t, b, k in itertools.product(range(6), range(2), range(3)):
+        time = (0, 5)[b] + t + 1
+        assert slots[t, b, k] == in_degree(time + 1, k + 1, 3) - 1
+
+
+def _results(
+    backend: str, layer: MultiChannelRNN, x: Tensor, lengths: Tensor | None, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Tensor]:
+    """Outputs of two chained calls (the second goes on from a state with different times) and all gradients."""
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
+    generator = torch.Generator().manual_seed(5)
+    batch_size = x.size(1)
+    h0, c0 = (
+        torch.randn(batch_size, layer.hidden_size, generator=generator, dtype=x.dtype).requires_grad_()
+        for _ in range(2)
+    )
+    x = x.clone().requires_grad_()
+    first = layer(x, lengths, layer.initial_state(batch_size, h0, c0), True)
+    second = layer(x.flip(0), lengths, first.state, True)
+    outputs = {}
+    for name, result in ("first", first), ("second", second):
+        outputs |= {f"{name} output": result.output, f"{name} attention": result.channel_attention}
+        outputs |= {f"{name} {field}": value for field, value in zip(result.state._fields, result.state, strict=True)}
+    objective = sum(
+        (torch.randn(value.shape, generator=generator, dtype=value.dtype) * value).sum()
+        for value in outputs.values()
+        if value.is_floating_point()
+    )
+    inputs = {"x": x, "h0": h0, **({"c0": c0} if layer.has_memory else {}), **dict(layer.named_parameters())}
+    gradients = torch.autograd.grad(objective, list(inputs.values()))
+    return outputs | {f"gradient of {name}": g for name, g in zip(inputs, gradients, strict=True)}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("connection", CONNECTIONS)
+@pytest.mark.parametrize("cell", GATES)
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_backends_agree_with_the_reference(
+    backend: str, connection: str, cell: str, channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(channels)
+    for steps, hidden_size, lengths in ((1, 3, None), (6, 7, None), (7, 5, [7, 4, 1]), (3, 4, [0, 3, 2])):
+        layer = MultiChannelRNN(5, hidden_size, channels, cell, connection).double()
+        x = torch.randn(steps, 3, 5, dtype=torch.float64)
+        lengths = None if lengths is None else torch.tensor(lengths)
+        expected = _results("reference", layer, x, lengths, monkeypatch)
+        actual = _results(backend, layer, x, lengths, monkeypatch)
+        for name, value in expected.items():
+            torch.testing.assert_close(actual[name], value, rtol=1e-10, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("connection", CONNECTIONS)
+@pytest.mark.parametrize("cell", GATES)
+def test_gradcheck(backend: str, connection: str, cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
+    torch.manual_seed(0)
+    layer = MultiChannelRNN(2, 3, 3, cell, connection).double()
+    names = [name for name, _ in layer.named_parameters()]
+    lengths = torch.tensor([5, 2])
+
+    def run(x: Tensor, h0: Tensor, c0: Tensor, *parameters: Tensor) -> tuple[Tensor, ...]:
+        def call(x: Tensor) -> tuple[Tensor, ...]:
+            result = layer(x, lengths, layer.initial_state(2, h0, c0), True)
+            return result.output, result.state.history, result.state.memory, result.channel_attention
+
+        wrapped = _Call(layer, call)
+        return torch.func.functional_call(
+            wrapped, dict(zip([f"layer.{n}" for n in names], parameters, strict=True)), (x,)
+        )
+
+    inputs = [torch.randn(5, 2, 2), torch.randn(2, 3), torch.randn(2, 3), *(p.detach() for p in layer.parameters())]
+    inputs = [value.double().requires_grad_() for value in inputs]
+    if cell != "lstm":
+        inputs[2].requires_grad_(False)
+    assert torch.autograd.gradcheck(run, inputs)
+
+
+class _Call(torch.nn.Module):
+    """Lets functional_call swap the parameters of a layer that is called in a particular way."""
+
+    def __init__(self, layer: MultiChannelRNN, call) -> None:
+        super().__init__()
+        self.layer = layer
+        self.call = call
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        return self.call(x)
+
+
+@pytest.mark.parametrize("backend", ["reference", *BACKENDS])
+@pytest.mark.parametrize("connection", CONNECTIONS)
+@pytest.mark.parametrize("cell", GATES)
+def test_one_channel_is_the_conventional_layer(
+    backend: str, connection: str, cell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With ``gate`` as it is; with ``state`` where W_1 = I."""
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
+    torch.manual_seed(0)
+    peer = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn": torch.nn.RNN}[cell](4, 5).double()
+    layer = MultiChannelRNN(4, 5, 1, cell, connection).double()
+    with torch.no_grad():
+        for name in ("weight_ih", "bias_ih", "bias_hh"):
+            getattr(layer, name).copy_(getattr(peer, f"{name}_l0"))
+        if connection == "gate":
+            layer.weight_connection[0].copy_(peer.weight_hh_l0)
+        else:
+            layer.weight_hh.copy_(peer.weight_hh_l0)
+            layer.weight_connection[0].copy_(torch.eye(5))
+    x, h0, c0 = torch.randn(7, 3, 4).double(), torch.randn(3, 5).double(), torch.randn(3, 5).double()
+    result = layer(x, None, layer.initial_state(3, h0, c0))
+    expected, last = peer(x, (h0[None], c0[None]) if cell == "lstm" else h0[None])
+    torch.testing.assert_close(result.output, expected, rtol=1e-10, atol=1e-10)
+    if cell == "lstm":
+        torch.testing.assert_close(result.state.memory[:, 0], last[1][0], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_float32_stays_close_to_float64(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
+    torch.manual_seed(0)
+    layer = MultiChannelRNN(31, 63, 3)
+    x = torch.randn(25, 7, 31)
+    single = layer(x).output
+    double = layer.double()(x.double()).output
+    assert (single - double).abs().max() / double.abs().max() < 1e-5
+
+
+def test_backends_take_inputs_that_are_not_contiguous(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    layer = MultiChannelRNN(4, 5, 3).double()
+    x = torch.randn(3, 8, 4).double().transpose(0, 1)[::2]
+    assert not x.is_contiguous()
+    for backend in BACKENDS:
+        expected = _results("reference", layer, x, None, monkeypatch)
+        for name, value in _results(backend, layer, x, None, monkeypatch).items():
+            torch.testing.assert_close(value, expected[name], rtol=1e-10, atol=1e-10)
+
+
+def test_eager_runs_in_the_parameters_precision_under_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "eager")
+    torch.manual_seed(0)
+    layer = MultiChannelRNN(4, 5, 3)
+    x = torch.randn(6, 2, 4)
+    expected = layer(x).output
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        result = layer(x).output
+    result.float().sum().backward()
+    assert layer.weight_connection.grad.dtype == torch.float32
+    torch.testing.assert_close(result.float(), expected, rtol=0, atol=2e-2)
+
+
+def test_second_backward_is_refused_not_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "eager")
+    layer = MultiChannelRNN(2, 3, 2).double()
+    x = torch.randn(4, 1, 2).double().requires_grad_()
+    (gradient,) = torch.autograd.grad(layer(x).output.sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+def test_unknown_backend_names_the_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "quick")
+    with pytest.raises(
+        InputError, match="FAIRSEQ_PLUGINS_BACKEND=quick: no such backend; choose from reference, autograd"
+    ):
+        MultiChannelRNN(2, 3)(torch.randn(1, 1, 2))

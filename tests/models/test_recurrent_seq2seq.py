@@ -1,0 +1,279 @@
+"""RNNSearch with any recurrent layer: equivalences, parameter counts, options."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY
+from fairseq.sequence_generator import SequenceGenerator
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairseq_plugins.files import InputError
+from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig, RecurrentSeq2SeqModel
+from fairseq_plugins.modules import RECURRENT_LAYERS
+
+TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
+WORDS = 11
+
+
+def make_task(source_types: int = WORDS, target_types: int | None = None, **cfg: bool) -> SimpleNamespace:
+    """A task with dictionaries of the given numbers of types, fairseq's four special symbols included."""
+
+    def dictionary(types: int) -> Dictionary:
+        made = Dictionary()
+        for i in range(types - len(made)):
+            made.add_symbol(f"w{i}")
+        return made
+
+    source = dictionary(source_types)
+    target = source if target_types is None else dictionary(target_types)
+    return SimpleNamespace(source_dictionary=source, target_dictionary=target, cfg=SimpleNamespace(**cfg))
+
+
+def make_model(task: SimpleNamespace | None = None, seed: int = 0, **options) -> RecurrentSeq2SeqModel:
+    sizes = dict.fromkeys(["encoder_embed_dim", "encoder_hidden_size", "decoder_embed_dim", "decoder_hidden_size"], 6)
+    torch.manual_seed(seed)
+    cfg = RecurrentSeq2SeqConfig(**{**sizes, **options})
+    model = RecurrentSeq2SeqModel.build_model(cfg, task or make_task()).double().eval()
+    # Larger weights than at the start of training, so that nothing hides in the tolerance.
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2)
+    return model
+
+
+def pad(sentences: list[list[int]], side: str, pad_index: int, width: int) -> Tensor:
+    rows = []
+    for sentence in sentences:
+        padding = [pad_index] * (width - len(sentence))
+        rows.append(padding + sentence if side == "left" else sentence + padding)
+    return torch.tensor(rows)
+
+
+@st.composite
+def models(draw: st.DrawFn) -> RecurrentSeq2SeqModel:
+    return make_model(
+        seed=draw(st.integers(0, 100)),
+        encoder_recurrent_layer=draw(st.sampled_from(sorted(RECURRENT_LAYERS))),
+        decoder_recurrent_layer=draw(st.sampled_from(sorted(RECURRENT_LAYERS))),
+        decoder_attention=draw(st.sampled_from(["input-feed", "output"])),
+        encoder_layers=draw(st.integers(1, 2)),
+        decoder_layers=draw(st.integers(1, 3)),
+        cell=draw(st.sampled_from(["lstm", "gru", "rnn"])),
+        connection=draw(st.sampled_from(["state", "gate"])),
+        channels=draw(st.integers(1, 4)),
+    )
+
+
+sentences = st.lists(
+    st.lists(st.integers(4, WORDS - 1), min_size=0, max_size=7).map(lambda words: [*words, 2]), min_size=1, max_size=4
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(models(), sentences, st.sampled_from(["left", "right"]), st.integers(0, 2), st.data())
+def test_batch_mates_and_padding_side_never_matter(
+    model: RecurrentSeq2SeqModel, batch: list[list[int]], side: str, more_padding: int, data: st.DataObject
+) -> None:
+    width = max(map(len, batch)) + more_padding
+    source = pad(batch, side, model.encoder.padding_idx, width)
+    target = torch.tensor(data.draw(st.lists(st.integers(2, WORDS - 1), min_size=3, max_size=3))).expand(len(batch), 3)
+    encoded = model.encoder(source)
+    logits, extra = model.decoder(target, encoded)
+    for i, sentence in enumerate(batch):
+        alone = model.encoder(torch.tensor([sentence]))
+        for name in ("encoder_out", "summaries"):
+            for together, single in zip(encoded[name], alone[name], strict=True):
+                kept = together[i, : len(sentence)] if name == "encoder_out" else together[i]
+                torch.testing.assert_close(kept, single[0], **TOLERANCE)
+        expected, expected_extra = model.decoder(target[:1], alone)
+        torch.testing.assert_close(logits[i], expected[0], **TOLERANCE)
+        # Attention comes in the order of the source as it was given, padding included (fairseq issue 3625).
+        attention = extra["attn"][0][i]
+        first = width - len(sentence) if side == "left" else 0
+        torch.testing.assert_close(
+            attention[:, first : first + len(sentence)], expected_extra["attn"][0][0], **TOLERANCE
+        )
+        assert torch.allclose(attention.sum(-1), attention.new_ones(3))
+
+
+@settings(max_examples=30, deadline=None)
+@given(models(), sentences, st.integers(1, 6))
+def test_incremental_decoding_equals_teacher_forcing(
+    model: RecurrentSeq2SeqModel, batch: list[list[int]], steps: int
+) -> None:
+    source = pad(batch, "left", model.encoder.padding_idx, max(map(len, batch)))
+    target = torch.randint(2, WORDS, (len(batch), steps))
+    encoded = model.encoder(source)
+    expected, expected_extra = model.decoder(target, encoded)
+    incremental_state: dict = {}
+    for t in range(steps):
+        logits, extra = model.decoder(target[:, : t + 1], encoded, incremental_state)
+        assert logits.size(1) == 1
+        torch.testing.assert_close(logits[:, 0], expected[:, t], **TOLERANCE)
+        torch.testing.assert_close(extra["attn"][0][:, 0], expected_extra["attn"][0][:, t], **TOLERANCE)
+
+
+@settings(max_examples=30, deadline=None)
+@given(models(), sentences, st.data())
+def test_beam_reordering(model: RecurrentSeq2SeqModel, batch: list[list[int]], data: st.DataObject) -> None:
+    source = pad(batch, "left", model.encoder.padding_idx, max(map(len, batch)))
+    rows = st.lists(st.integers(0, len(batch) - 1), min_size=1, max_size=5)
+    order = torch.tensor(data.draw(rows))
+    before, after = torch.randint(2, WORDS, (len(batch), 3)), torch.randint(2, WORDS, (len(order), 1))
+    encoded = model.encoder(source)
+    incremental_state: dict = {}
+    for t in range(3):
+        model.decoder(before[:, : t + 1], encoded, incremental_state)
+    model.decoder.reorder_incremental_state_scripting(incremental_state, order)
+    reordered = model.encoder.reorder_encoder_out(encoded, order)
+    target = torch.cat([before[order], after], dim=1)
+    logits, _ = model.decoder(target, reordered, incremental_state)
+    expected, _ = model.decoder(target, reordered)
+    torch.testing.assert_close(logits[:, -1], expected[:, -1], **TOLERANCE)
+
+
+@settings(max_examples=15, deadline=None)
+@given(models(), sentences, st.sampled_from(["left", "right"]))
+def test_translations_never_depend_on_batch_mates(
+    model: RecurrentSeq2SeqModel, batch: list[list[int]], side: str
+) -> None:
+    def translate(source: Tensor) -> list[list[list[int]]]:
+        generator = SequenceGenerator([model], make_task().target_dictionary, beam_size=3, max_len_b=8)
+        sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
+        return [[hypothesis["tokens"].tolist() for hypothesis in row] for row in generator.generate([model], sample)]
+
+    together = translate(pad(batch, side, model.encoder.padding_idx, max(map(len, batch))))
+    for sentence, hypotheses in zip(batch, together, strict=True):
+        assert translate(torch.tensor([sentence]))[0] == hypotheses
+
+
+@pytest.mark.parametrize("decoder_attention", ["input-feed", "output"])
+def test_later_target_tokens_have_no_influence(decoder_attention: str) -> None:
+    model = make_model(decoder_attention=decoder_attention, decoder_recurrent_layer="mc_rnn")
+    encoded = model.encoder(torch.tensor([[5, 6, 7, 2]]))
+    target = torch.tensor([[2, 5, 6, 7, 8]])
+    changed = torch.tensor([[2, 5, 6, 9, 4]])
+    assert model.decoder(target, encoded)[0][:, :3].equal(model.decoder(changed, encoded)[0][:, :3])
+    assert not model.decoder(target, encoded)[0][:, 3:].equal(model.decoder(changed, encoded)[0][:, 3:])
+
+
+def test_every_parameter_gets_a_gradient() -> None:
+    for options in ({}, {"encoder_recurrent_layer": "mc_rnn", "decoder_recurrent_layer": "mc_rnn"}):
+        model = make_model(**options).train()
+        model(torch.tensor([[5, 6, 7, 2]]), None, torch.tensor([[2, 8, 9]]))[0].sin().sum().backward()
+        assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+
+
+def test_dropout_acts_in_training_only() -> None:
+    model = make_model(dropout=0.5)
+    source, target = torch.tensor([[5, 6, 7, 2]]), torch.tensor([[2, 8, 9]])
+    assert model(source, None, target)[0].equal(model(source, None, target)[0])
+    model.train()
+    assert not model(source, None, target)[0].equal(model(source, None, target)[0])
+    model.decoder.eval()
+    model.encoder.eval()
+    assert model(source, None, target)[1]["attn"][0] is not None
+
+
+def test_attention_is_left_out_when_nobody_needs_it() -> None:
+    model = make_model()
+    model.make_generation_fast_(need_attn=False)
+    assert model(torch.tensor([[5, 2]]), None, torch.tensor([[2, 8]]))[1]["attn"] == [None]
+
+
+def build_architecture(name: str, task: SimpleNamespace) -> RecurrentSeq2SeqModel:
+    args = Namespace(
+        arch=name, task="translation", criterion="cross_entropy", optimizer="adam", lr_scheduler="fixed", data=""
+    )
+    ARCH_CONFIG_REGISTRY[name](args)
+    return RecurrentSeq2SeqModel.build_model(convert_namespace_to_omegaconf(args).model, task)
+
+
+# Translation: a joined dictionary of 25,000 types, three untied tables. Summarisation: 30,000 types on each side.
+PARAMETERS = {
+    "rnnsearch_iwslt_de_en": 24_416_424,
+    "rnnsearch_large_iwslt_de_en": 25_557_624,
+    "rnnsearch_deep_iwslt_de_en": 26_782_376,
+    "rnnsearch_gigaword": 32_993_328,
+    "mc_rnn_iwslt_de_en": 26_646_184,
+    "mc_rnn_2_iwslt_de_en": 26_252_968,
+    "mc_rnn_4_iwslt_de_en": 27_039_400,
+    "mc_rnn_gigaword": 37_452_848,
+    "mc_rnn_2_gigaword": 36_666_416,
+    "mc_rnn_4_gigaword": 38_239_280,
+}
+
+
+def test_every_architecture_of_ours_is_counted() -> None:
+    ours = {name for name, model in ARCH_MODEL_NAME_REGISTRY.items() if model == "recurrent_seq2seq"}
+    assert ours - {"recurrent_seq2seq"} == set(PARAMETERS)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameter_counts(name: str) -> None:
+    types = 30_000 if "gigaword" in name else 25_000
+    model = build_architecture(name, make_task(types, types))
+    assert sum(p.numel() for p in model.parameters()) == PARAMETERS[name]
+
+
+def test_user_options_win_over_the_architecture() -> None:
+    args = Namespace(encoder_layers=5, channels=6, encoder_recurrent_layer="gru")
+    ARCH_CONFIG_REGISTRY["mc_rnn_2_gigaword"](args)
+    assert (args.encoder_layers, args.decoder_layers, args.channels) == (5, 4, 6)
+    assert (args.encoder_recurrent_layer, args.decoder_recurrent_layer) == ("gru", "mc_rnn")
+
+
+def test_sharing_of_embeddings() -> None:
+    task = make_task()
+    untied = make_model(task)
+    assert untied.decoder.output_projection.weight is not untied.decoder.embed_tokens.weight
+    tied = make_model(task, share_decoder_input_output_embed=True)
+    assert tied.decoder.output_projection.weight is tied.decoder.embed_tokens.weight
+    assert tied.encoder.embed_tokens is not tied.decoder.embed_tokens
+    shared = make_model(task, share_all_embeddings=True)
+    assert shared.encoder.embed_tokens is shared.decoder.embed_tokens
+    assert shared.decoder.output_projection.weight is shared.encoder.embed_tokens.weight
+
+
+def test_pretrained_embeddings(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_text("2 6\nw3 1 2 3 4 5 6\nunheard-of 6 5 4 3 2 1\n")
+    task = make_task()
+    cfg = RecurrentSeq2SeqConfig(encoder_embed_dim=6, encoder_embed_path=str(path), encoder_freeze_embed=True)
+    model = RecurrentSeq2SeqModel.build_model(cfg, task)
+    assert model.encoder.embed_tokens.weight[task.source_dictionary.index("w3")].tolist() == [1, 2, 3, 4, 5, 6]
+    assert not model.encoder.embed_tokens.weight.requires_grad
+    assert model.decoder.embed_tokens.weight.requires_grad
+
+
+@pytest.mark.parametrize(
+    "options, task, message",
+    [
+        ({"encoder_layers": 0}, make_task(), "--encoder-layers must be at least 1, not 0"),
+        ({"channels": 0}, make_task(), "--channels must be at least 1, not 0"),
+        ({"share_all_embeddings": True}, make_task(9, 10), "needs a joined dictionary"),
+        ({"share_all_embeddings": True, "decoder_embed_dim": 8}, make_task(), "needs equal sizes"),
+        ({"share_all_embeddings": True, "decoder_embed_path": "x"}, make_task(), "leave out --decoder-embed-path"),
+        ({"encoder_embed_path": "absent.txt"}, make_task(), "absent.txt: cannot be read as embeddings"),
+        ({}, make_task(left_pad_target=True), "--left-pad-target is not supported"),
+    ],
+)
+def test_options_that_contradict_each_other(options: dict, task: SimpleNamespace, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make_model(task, **options)
+
+
+def test_embeddings_of_another_size(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_text("1 2\nw3 1 2\n")
+    with pytest.raises(InputError, match="the vector of 'w3' has 2 numbers, the embeddings 6"):
+        make_model(encoder_embed_path=str(path))

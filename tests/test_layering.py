@@ -1,0 +1,54 @@
+"""Arrows between the rooms of the house run downward only."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "fairseq_plugins"
+
+FORBIDDEN = {
+    "files.py": ("fairseq", "torch", "fairseq_plugins."),
+    "kernels": ("fairseq", "fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.corpora"),
+    "modules": ("fairseq", "fairseq_plugins.models", "fairseq_plugins.corpora", "fairseq_plugins.experiments"),
+    "corpora": ("fairseq", "torch", "fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.experiments"),
+    "models": ("fairseq_plugins.corpora", "fairseq_plugins.experiments"),
+    "experiments": ("fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.kernels"),
+}
+
+
+def imported_modules(path: Path) -> set[str]:
+    """The absolute names of what a file of the package imports, at any depth of its code."""
+    package = ("fairseq_plugins", *path.relative_to(PACKAGE).with_suffix("").parts[:-1])
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(filter(None, [base, node.module]))
+            names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def is_in(name: str, forbidden: str) -> bool:
+    return (
+        name.startswith(forbidden) if forbidden.endswith(".") else name == forbidden or name.startswith(forbidden + ".")
+    )
+
+
+@pytest.mark.parametrize("room", FORBIDDEN)
+def test_imports_run_downward(room: str) -> None:
+    root = PACKAGE / room
+    files = [root] if root.is_file() else sorted(root.rglob("*.py"))
+    assert files
+    wrong = [
+        f"{path.relative_to(PACKAGE)} imports {name}"
+        for path in files
+        for name in sorted(imported_modules(path))
+        for forbidden in FORBIDDEN[room]
+        if is_in(name, forbidden)
+    ]
+    assert not wrong
