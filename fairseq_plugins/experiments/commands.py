@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .. import __path__ as package_path
+from ..checkpoints import architecture as architecture_of
+from ..checkpoints import read_checkpoint
 from ..corpora.parallel import Preparation
 from ..files import InputError, report_input_errors
 from .config import Configuration, Section, nearest
-from .interim import read_checkpoint
 
 # Set by the scripts' own arguments: in a configuration they would tie an experiment to one place.
 RESERVED = {
@@ -155,7 +156,7 @@ def checked_checkpoint(path: str | Path, expected: str | None = None) -> dict[st
     from fairseq.models import ARCH_MODEL_REGISTRY
 
     checkpoint = read_checkpoint(path)
-    found = setting(checkpoint, "model", "_name")
+    found = str(architecture_of(checkpoint))
     if expected is not None and found != expected:
         raise InputError(
             f"{path}: a checkpoint of '{found}', but '{expected}' is what is asked for; give another --work"
@@ -165,12 +166,6 @@ def checked_checkpoint(path: str | Path, expected: str | None = None) -> dict[st
             f"{path}: a checkpoint of '{found}', which fairseq does not know{nearest(found, ARCH_MODEL_REGISTRY)}"
         )
     return checkpoint
-
-
-def setting(checkpoint: dict[str, Any], section: str, name: str) -> Any:
-    """A value of a checkpoint's configuration; fairseq keeps older models' and tasks' sections as a Namespace."""
-    values = checkpoint["cfg"][section]
-    return values[name] if isinstance(values, dict) else getattr(values, name)
 
 
 def executable(name: str) -> str:

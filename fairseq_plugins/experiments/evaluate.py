@@ -18,9 +18,9 @@ from pathlib import Path
 from sacrebleu.metrics import BLEU
 from tqdm import tqdm
 
+from ..checkpoints import average_checkpoints, last_checkpoints
 from ..files import InputError, atomic_file, read_lines
 from . import commands, config, results
-from .interim import average_checkpoints, last_checkpoints
 
 
 def main(arguments: list[str]) -> None:

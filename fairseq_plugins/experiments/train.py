@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ..checkpoints import newest_readable_checkpoint, read_checkpoint, updates
 from ..files import InputError, atomic_file
 from . import commands, config, results
-from .interim import newest_readable_checkpoint, read_checkpoint
 
 LOG = "train.log"
 STATISTICS = "train.jsonl"
@@ -145,7 +145,7 @@ def training_results(checkpoint: dict[str, Any]) -> dict[str, Any]:
     meters = {name: state for _, name, _, state in checkpoint["extra_state"]["metrics"]["default"]}
     seconds_in_updates = meters["train_wall"]["sum"]
     return {
-        "updates": checkpoint["optimizer_history"][-1]["num_updates"],
+        "updates": updates(checkpoint),
         "train_seconds": round(checkpoint["extra_state"]["previous_training_time"], 2),
         "train_tokens_per_second": round(float(meters["wpb"]["sum"]) / seconds_in_updates, 1),
         "seed": checkpoint["cfg"]["common"]["seed"],

@@ -41,7 +41,9 @@ def trained_on(checkpoint: dict[str, Any], name: str) -> Path:
     Raises:
         InputError: the data is no longer there.
     """
-    binarized = Path(commands.setting(checkpoint, "task", "data"))
+    task = checkpoint["cfg"]["task"]
+    # fairseq keeps the options of tasks in the older style as a Namespace.
+    binarized = Path(task["data"] if isinstance(task, dict) else task.data)
     if not binarized.is_dir():
         raise InputError(f"{name}: its training data {binarized} is not there any more; name it with --data")
     return binarized.parent
