@@ -193,7 +193,7 @@ Hase m Hasen weak Hasen            | rabbit             | animal pet
 Buch n Bücher                      | book               | readable written portable
 Roman m Romane                     | novel              | readable written
 Gedicht n Gedichte                 | poem               | readable written
-Geschichte f Geschichten           | story              | readable written
+Geschichte f Geschichten           | story              | readable written story
 Brief m Briefe                     | letter             | readable written
 Bericht m Berichte                 | report             | readable written
 Nachricht f Nachrichten            | message            | readable written
@@ -377,15 +377,15 @@ hoch hoh       | high        | nature
 # States for "is ...": German | English | what one does because of it | what one does in spite of it
 _STATES = """
 müde  | tired   | schlafen sitzen vergessen ausmachen             | arbeiten tanzen aufräumen putzen bauen lernen
-krank     | ill     | schlafen anrufen zurückkommen trinken verlassen | arbeiten tanzen schwimmen kochen einkaufen
+krank     | ill     | schlafen anrufen zurückkommen trinken | arbeiten tanzen schwimmen kochen einkaufen
 hungrig   | hungry  | essen kochen backen frühstücken einkaufen       | arbeiten warten nachdenken teilnehmen zuhören
-durstig   | thirsty | trinken frühstücken einkaufen                   | arbeiten warten tanzen zuhören teilnehmen
+durstig   | thirsty | trinken frühstücken                   | arbeiten warten tanzen zuhören teilnehmen
 glücklich | happy   | singen tanzen lachen einladen schenken danken   | zurückkommen beschweren verlassen
 traurig   | sad     | anrufen schreiben denken nachdenken träumen     | singen tanzen lachen teilnehmen helfen
 wütend    | angry   | beschweren verlassen wegwerfen nachdenken       | helfen danken antworten zuhören begrüßen
 nervös    | nervous | verlieren vergessen vorbereiten lernen suchen   | singen tanzen schlafen erklären teilnehmen
 zufrieden | satisfied | danken empfehlen gratulieren bezahlen lachen    | verkaufen zurückgeben verlassen beschweren
-beschäftigt | busy    | vergessen antworten arbeiten verlieren          | anrufen helfen besuchen aufpassen vorlesen
+beschäftigt | busy    | vergessen arbeiten verlieren          | anrufen helfen besuchen aufpassen vorlesen
 allein    | alone   | anrufen besuchen lesen hören träumen einladen   | tanzen lachen kochen singen frühstücken
 aufgeregt | excited | tanzen laufen singen anrufen erzählen           | schlafen arbeiten warten lesen
 """
@@ -519,109 +519,109 @@ sein ist gewesen sein
 """
 
 # German | English (irregular forms follow; "_" joins verb and particle, "+" verb and preposition) | subjects |
-# pattern | objects | places | flags | manners
+# pattern | objects | places | flags | manners. The most usual verbs stand first: they are drawn most often.
 _FRAMES = """
 sehen         | see saw seen        | person | acc | person animal transport | town nature | luck
-kennen        | know knew known     | person | acc | person | | state present
-kaufen        | buy bought bought   | person | acc | food clothing Buch Roman Zeitung Blume | shop | habit now
-kaufen        | buy bought bought   | person | acc | vehicle furniture device home portable | |
-verkaufen     | sell sold sold      | person | acc | vehicle furniture device home art | |
-lesen         | read read read      | person | acc | readable | read | habit now lasting | langsam leise
-schreiben     | write wrote written | person | acc | written | read | now lasting | langsam
-essen         | eat ate eaten       | person | acc | food | eat | habit now lasting | langsam schnell
-trinken       | drink drank drunk   | person | acc | drink | eat | habit now lasting | langsam schnell
-kochen        | cook                | person | acc | soup Kartoffel Ei | cook | habit now lasting |
-backen        | bake                | person | acc | cake Brötchen | cook | habit now lasting |
-suchen        | look+for            | person | acc | lost pet | home town | now lasting |
-finden        | find found found    | person | acc | lost pet | home town nature | luck
-verlieren     | lose lost lost      | person | acc | lost | town nature | luck
-vergessen     | forget forgot forgotten | person | acc | lost gift document | work | luck
-brauchen      | need                | person | acc | device thing furniture vehicle clothing | | state
-mögen         | like                | person | acc | readable dish pet show art child | | state present
-lieben        | love                | person | acc | family pet town | | state present
-besuchen      | visit               | person | acc | person sight town | | habit
-treffen       | meet met met        | person | acc | person | town eat | habit
-reparieren    | repair              | person | acc | machine furniture | repair | now lasting | schnell vorsichtig
-bauen         | build built built   | profession family | acc | home Boot Tisch Schrank Brücke | | now
-putzen        | clean               | person | acc | opening room | | habit now lasting | schnell
-waschen       | wash                | person | acc | clothing vehicle Hund Pferd | | now lasting | vorsichtig
-malen         | paint               | person | acc | nature sight Pferd Vogel Blume | read | now lasting | langsam
-singen        | sing sang sung      | person | acc | music | eat nature | habit now lasting | laut leise
-hören         | hear heard heard    | person | acc | music Vogel Hund | home nature | luck
-öffnen        | open                | person | acc | opening Brief luggage Geschenk Flasche | | | vorsichtig leise
-zumachen      | close               | person | acc | opening luggage | | | vorsichtig leise
-tragen        | wear wore worn      | person | acc | clothing | work town | habit now
-tragen        | carry               | person | acc | luggage furniture | | now | langsam vorsichtig
-bezahlen      | pay paid paid       | person | acc | Rechnung | eat |
-beantworten   | answer              | person | acc | Frage Brief Nachricht | | | schnell höflich
-verstehen     | understand understood understood | person | acc | matter | | state
-lernen        | learn               | learner child | acc | Gedicht music | work | now lasting
-lösen         | solve               | person | acc | Problem Aufgabe | work | | schnell
-fotografieren | photograph          | person | acc | sight animal nature child | | now
-füttern       | feed fed fed        | person | acc | animal | farm | habit now lasting
-mitbringen    | bring brought brought | person | acc | dish gift Flasche | |
-anrufen       | call                | person | acc | person | | habit now
-abholen       | pick_up             | person | acc | person luggage | fetch | habit
-einladen      | invite              | person | acc | person | |
-aufräumen     | tidy_up             | person | acc | room Wohnung | | habit now | schnell
-anziehen      | put_on put put      | person | acc | clothing | | | schnell langsam
-anmachen      | turn_on             | person | acc | switched | | |
-ausmachen     | turn_off            | person | acc | switched | | |
-wegwerfen     | throw_away threw thrown | person | acc | readable Flasche clothing | | |
-vorbereiten   | prepare             | person | acc | event exam Bericht dish | work | now lasting |
-unterschreiben | sign               | person | acc | Vertrag Arbeitsvertrag Brief | work |
-verlassen     | leave left left     | person | acc | home town Krankenhaus Büro Museum | | | leise schnell
-mieten        | rent                | person | acc | vehicle home Zimmer | |
-verstecken    | hide hid hidden     | person | acc | gift lost Brief | hide |
-begrüßen      | greet               | person | acc | person | town | | laut höflich
-beobachten    | watch               | person | acc | animal person | nature town | now lasting | leise
-geben         | give gave given     | person | dat acc | portable thing readable | |
-schenken      | give gave given     | person | dat acc | portable gift clothing | |
-zeigen        | show showed shown   | person | dat acc | art readable room home town | |
-erzählen      | tell told told      | person | dat acc | Geschichte Liebesgeschichte Plan Idee | | habit
-schicken      | send sent sent      | person | dat acc | written gift | |
-leihen        | lend lent lent      | person | dat acc | Buch Fahrrad Auto portable | |
-vorlesen      | read read read      | person | dat acc | Geschichte Gedicht Brief Buch | home | habit now | leise laut
-erklären      | explain receiver          | person | dat acc | matter Vertrag | work | now | langsam
-empfehlen     | recommend receiver        | person | dat acc | Buch Roman Film Restaurant Hotel | |
-zurückgeben   | return receiver           | person | dat acc | Buch lost portable | |
-helfen        | help                | person | dat | person | work home | habit now
-danken        | thank               | person | dat | person | | | höflich
-folgen        | follow              | person pet | dat | person | town nature | now | langsam
-zuhören       | listen+to           | person | dat | person | work eat | now
-antworten     | answer              | person | dat | person | | | schnell höflich
-gratulieren   | congratulate        | person | dat | person | |
-vertrauen     | trust               | person | dat | person | | state present
-gehören       | belong+to           | vehicle furniture device clothing home portable | dat | person | | state present
-gefallen      | like swap           | show readable art clothing town | dat | person | | state luck
-warten        | wait+for            | person | auf:acc | person transport | town fetch | now lasting habit
-denken        | think+of thought thought | person | an:acc | person event exam | | habit
-sprechen      | talk+to             | person | mit:dat | person | work eat town | now lasting habit | laut leise
-spielen       | play+with           | child | mit:dat | pet child Ball | home nature | now lasting habit
-träumen       | dream+of            | person | von:dat | Reise Haus Pferd Boot | | habit vague
-aufpassen     | look+after          | person | auf:acc | child pet | home | habit now lasting
-nachdenken    | think+about thought thought | person | über:acc | matter event | | now lasting habit
-teilnehmen    | take_part+in took taken | person | an:dat | event exam | |
-freuen        | look_forward+to     | person | auf:acc | event gift | | state present
-erinnern      | remember            | person | an:acc | event exam person | | state
-kümmern       | take_care+of took taken | person | um:acc | child animal | farm home | habit lasting
-beschweren    | complain+about      | person | über:acc | Rechnung Hotel Restaurant Suppe | | luck | laut höflich
-lachen        | laugh+about         | person | über:acc | Geschichte Film Fehler | | habit now | laut
-schlafen      | sleep slept slept   | person pet | | | sleep | habit now lasting
-arbeiten      | work                | person | | | work farm | habit now lasting | langsam schnell
-tanzen        | dance               | person | | | eat nature | habit now lasting
-schwimmen     | swim swam swum      | person | | | water | habit now lasting | langsam schnell
-spielen       | play                | child pet | | | home nature | habit now lasting | laut leise
-sitzen        | sit sat sat         | person | | | read eat | habit now lasting placed
-warten        | wait                | person | | | fetch town | now lasting
-frühstücken   | have_breakfast had had | person | | | eat | habit now lasting
-einkaufen     | shop                | person | | | shop | habit now lasting
 gehen         | go went gone        | person | dir | | | habit
+kaufen        | buy bought bought   | person | acc | food clothing Buch Roman Zeitung Blume | shop | habit now
+lesen         | read read read      | person | acc | readable | read | habit now lasting | langsam leise
+warten        | wait+for            | person | auf:acc | person transport | town fetch | now lasting habit
+helfen        | help                | person | dat | person | work home | habit now
+arbeiten      | work                | person | | | work farm | habit now lasting | langsam schnell
+suchen        | look+for            | person | acc | lost pet | home town | now lasting |
+geben         | give gave given     | person | dat acc | portable thing readable | |
+anrufen       | call                | person | acc | person | | habit now
+sprechen      | talk+to             | person | mit:dat | person | work eat town | now lasting habit | laut leise
+schreiben     | write wrote written | person | acc | written | read | now lasting | langsam
 fahren        | drive drove driven  | person | dir | | | habit
-laufen        | run ran run         | person pet | dir | | | habit now | schnell
-zurückkommen  | come_back came come | person | | | | luck
+schlafen      | sleep slept slept   | person pet | | | sleep | habit now lasting
+essen         | eat ate eaten       | person | acc | food | eat | habit now lasting | langsam schnell
+besuchen      | visit               | person | acc | person sight town | | habit
+finden        | find found found    | person | acc | lost pet | home town nature | luck
+brauchen      | need                | person | acc | device thing furniture vehicle clothing | | state
+zeigen        | show showed shown   | person | dat acc | art readable room home town | |
+treffen       | meet met met        | person | acc | person | town eat | habit
+trinken       | drink drank drunk   | person | acc | drink | eat | habit now lasting | langsam schnell
+denken        | think+of thought thought | person | an:acc | person event exam | | habit
+kaufen        | buy bought bought   | person | acc | vehicle furniture device home portable | |
+spielen       | play+with           | child | mit:dat | pet child Ball | home nature | now lasting habit
+kennen        | know knew known     | person | acc | person | | state present
+abholen       | pick_up             | person | acc | person luggage | fetch | habit
+warten        | wait                | person | | | fetch town | now lasting
+schenken      | give gave given     | person | dat acc | portable gift clothing | |
+danken        | thank               | person | dat | person | | | höflich
+reparieren    | repair              | person | acc | machine furniture | repair | now lasting | schnell vorsichtig
+mögen         | like                | person | acc | readable dish pet show art child | | state present
+einladen      | invite              | person | acc | person | |
+putzen        | clean               | person | acc | opening room | | habit now lasting | schnell
+vergessen     | forget forgot forgotten | person | acc | lost gift document | work | luck
+tanzen        | dance               | person | | | eat nature | habit now lasting
+öffnen        | open                | person | acc | opening Brief luggage Geschenk Flasche | | | vorsichtig leise
+erklären      | explain receiver          | person | dat acc | matter Vertrag | work | now | langsam
+kochen        | cook                | person | acc | soup Kartoffel Ei | cook | habit now lasting |
+verkaufen     | sell sold sold      | person | acc | vehicle furniture device home art | |
+zuhören       | listen+to           | person | dat | person | work eat | now
+lachen        | laugh+about         | person | über:acc | Geschichte Film Fehler | | habit now | laut
+aufräumen     | tidy_up             | person | acc | room Wohnung | | habit now | schnell
+tragen        | wear wore worn      | person | acc | clothing | work town | habit now
+kümmern       | take_care+of took taken | person | um:acc | child animal | farm home | habit lasting
+verlieren     | lose lost lost      | person | acc | lost | town nature | luck
+spielen       | play                | child pet | | | home nature | habit now lasting | laut leise
+schicken      | send sent sent      | person | dat acc | written gift | |
+freuen        | look_forward+to     | person | auf:acc | event gift | | state present
+hören         | hear heard heard    | person | acc | music Vogel Hund | home nature | luck
+aufpassen     | look+after          | person | auf:acc | child pet | home | habit now lasting
+sitzen        | sit sat sat         | person | | | read eat | habit now lasting placed
+bauen         | build built built   | profession family | acc | home Boot Tisch Schrank Brücke | | now
+zumachen      | close               | person | acc | opening luggage | | | vorsichtig leise
+verstehen     | understand understood understood | person | acc | matter | | state
+träumen       | dream+of            | person | von:dat | Reise Haus Pferd Boot | | habit vague
+antworten     | answer              | person | dat | person | | | schnell höflich
+singen        | sing sang sung      | person | acc | music | eat nature | habit now lasting | laut leise
+mitbringen    | bring brought brought | person | acc | dish gift Flasche | |
+waschen       | wash                | person | acc | clothing vehicle Hund Pferd | | now lasting | vorsichtig
+einkaufen     | shop                | person | | | shop | habit now lasting
+lieben        | love                | person | acc | family pet town | | state present
+nachdenken    | think+about thought thought | person | über:acc | matter event | | now lasting habit
+vorlesen      | read read read      | person | dat acc | Geschichte Gedicht Brief Buch | home | habit now | leise laut
+tragen        | carry               | person | acc | luggage furniture | | now | langsam vorsichtig
+lösen         | solve               | person | acc | Problem Aufgabe | work | | schnell
+bezahlen      | pay paid paid       | person | acc | Rechnung | eat |
+frühstücken   | have_breakfast had had | person | | | eat | habit now lasting
+malen         | paint               | person | acc | nature sight Pferd Vogel Blume | read | now lasting | langsam
+gefallen      | like swap           | show readable art clothing town | dat | person | | state luck
+zurückgeben   | return receiver           | person | dat acc | Buch lost portable | |
+teilnehmen    | take_part+in took taken | person | an:dat | event exam | |
+folgen        | follow              | person pet | dat | person | town nature | now | langsam
+anziehen      | put_on put put      | person | acc | clothing | | | schnell langsam
 ankommen      | arrive              | person | | | fetch | luck
+verlassen     | leave left left     | person | acc | home town Krankenhaus Büro Museum | | | leise schnell
+backen        | bake                | person | acc | cake Brötchen | cook | habit now lasting |
+vorbereiten   | prepare             | person | acc | event exam Bericht dish | work | now lasting |
 aufstehen     | get_up got got      | person | | | | habit luck
+erinnern      | remember            | person | an:acc | event exam person | | state
+leihen        | lend lent lent      | person | dat acc | Buch Fahrrad Auto portable | |
+lernen        | learn               | learner child | acc | Gedicht music | work | now lasting
+beschweren    | complain+about      | person | über:acc | Rechnung Hotel Restaurant Suppe | | luck | laut höflich
+füttern       | feed fed fed        | person | acc | animal | farm | habit now lasting
+mieten        | rent                | person | acc | vehicle home Zimmer | |
+empfehlen     | recommend receiver        | person | dat acc | Buch Roman Film Restaurant Hotel | |
+schwimmen     | swim swam swum      | person | | | water | habit now lasting | langsam schnell
+beantworten   | answer              | person | acc | Frage Brief Nachricht | | | schnell höflich
+erzählen      | tell told told      | person | dat acc | story | | habit
+ausmachen     | turn_off            | person | acc | switched | | |
+beobachten    | watch               | person | acc | animal person | nature town | now lasting | leise
+gehören       | belong+to           | vehicle furniture device clothing home portable | dat | person | | state present
+zurückkommen  | come_back came come | person | | | | luck
+begrüßen      | greet               | person | acc | person | town | | laut höflich
+anmachen      | turn_on             | person | acc | switched | | |
+laufen        | run ran run         | person pet | dir | | | habit now | schnell
+verstecken    | hide hid hidden     | person | acc | gift lost Brief | hide |
+vertrauen     | trust               | person | dat | person | | state present
+fotografieren | photograph          | person | acc | sight animal nature child | | now
+unterschreiben | sign               | person | acc | Vertrag Arbeitsvertrag Brief | work |
+gratulieren   | congratulate        | person | dat | person | |
+wegwerfen     | throw_away threw thrown | person | acc | readable Flasche clothing | | |
 """
 
 _DOUBLED = ("put", "get", "sit", "run", "swim", "shop", "forget")
