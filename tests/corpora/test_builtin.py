@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,10 @@ from fairseq_plugins.corpora.builtin import (
     word_for_word,
 )
 from fairseq_plugins.corpora.builtin.gloss import glosses
-from fairseq_plugins.corpora.builtin.lexicon import ADJECTIVES, FRAMES, MODALS, NOUNS, PLACES, Frame, Phrase
+from fairseq_plugins.corpora.builtin.lexicon import ADJECTIVES, FRAMES, MODALS, NOUNS, PLACES, Adjective, Frame, Phrase
 from fairseq_plugins.corpora.builtin.meaning import Clause, Location, NounPhrase
 from fairseq_plugins.corpora.builtin.sentences import Sampler, written
+from fairseq_plugins.corpora.builtin.splits import split
 from fairseq_plugins.files import InputError
 
 Corpus = dict[str, list[tuple[str, str]]]
@@ -71,8 +73,6 @@ def test_held_out_sources_differ_from_training_by_more_than_one_word(
 
 
 def test_a_small_grammar_still_keeps_near_copies_apart() -> None:
-    from fairseq_plugins.corpora.builtin.splits import split
-
     generator = random.Random(3)
 
     def draw() -> tuple[str, str]:
@@ -108,7 +108,7 @@ def test_the_words_of_the_test_set_are_known_from_training(translation: Corpus) 
 def test_same_source_never_has_two_translations() -> None:
     sampler = Sampler(random.Random(5))
     translations: dict[str, set[str]] = {}
-    for _ in range(20000):
+    for _ in range(6000):
         source, target = sampler.sentence()
         translations.setdefault(source, set()).add(target)
     ambiguous = {source: targets for source, targets in translations.items() if len(targets) > 1}
@@ -148,12 +148,9 @@ def test_same_seed_same_corpus_whatever_the_hash_seed() -> None:
         "print(*(hashlib.sha256(repr(sorted(c.items())).encode()).hexdigest() for c in corpora))"
     )
     expected = [_digest(make(7, sizes)) for make in (generate_translation, generate_summarization)]
-    for hash_seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        result = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-        )
-        assert result.stdout.split() == expected
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == expected
     assert _digest(generate_translation(8, sizes)) != expected[0]
 
 
@@ -169,7 +166,7 @@ def test_headlines(summarization: Corpus) -> None:
     assert not any(lead)
 
 
-# German and English -----------------------------------------------------------------------------------------------------
+# German and English ----------------------------------------------------------------------------------------
 
 
 def _frame(german_infinitive: str, english_base: str = "") -> Frame:
@@ -181,7 +178,7 @@ def _frame(german_infinitive: str, english_base: str = "") -> Frame:
     )
 
 
-def _adjective(word: str) -> object:
+def _adjective(word: str) -> Adjective:
     return next(adjective for adjective in ADJECTIVES if adjective.english == word)
 
 
@@ -257,12 +254,6 @@ CALL = Clause(
 )
 
 
-def _with(clause: Clause, **changes: object) -> Clause:
-    from dataclasses import replace
-
-    return replace(clause, **changes)
-
-
 def _german_main(clause: Clause) -> str:
     return written([*german.main_clause(clause), "."])
 
@@ -275,41 +266,41 @@ def test_separable_verbs() -> None:
     assert _german_main(CALL) == "Mein Vater ruft den Arzt an."
     assert " ".join(german.subordinate(CALL)) == "mein Vater den Arzt anruft"
     assert " ".join(german.infinitive(CALL)) == "den Arzt anzurufen"
-    assert _german_main(_with(CALL, tense="perfect")) == "Mein Vater hat den Arzt angerufen."
-    assert _english_main(_with(CALL, tense="perfect")) == "My father called the doctor."
-    assert _german_main(_with(CALL, tense="modal", modal=MODALS[1])) == "Mein Vater muss den Arzt anrufen."
+    assert _german_main(replace(CALL, tense="perfect")) == "Mein Vater hat den Arzt angerufen."
+    assert _english_main(replace(CALL, tense="perfect")) == "My father called the doctor."
+    assert _german_main(replace(CALL, tense="modal", modal=MODALS[1])) == "Mein Vater muss den Arzt anrufen."
     assert (
-        _english_main(_with(CALL, tense="modal", modal=MODALS[1], negated=True))
+        _english_main(replace(CALL, tense="modal", modal=MODALS[1], negated=True))
         == "My father does not have to call the doctor."
     )
 
 
 def test_verb_second_and_verb_final() -> None:
-    clause = _with(CALL, tense="perfect", time=Phrase("gestern", "yesterday"), front="time")
+    clause = replace(CALL, tense="perfect", time=Phrase("gestern", "yesterday"), front="time")
     assert _german_main(clause) == "Gestern hat mein Vater den Arzt angerufen."
     assert _english_main(clause) == "Yesterday my father called the doctor."
-    assert " ".join(german.subordinate(_with(clause, front="subject"))) == "mein Vater gestern den Arzt angerufen hat"
-    assert _german_main(_with(clause, front="accusative")) == "Den Arzt hat mein Vater gestern angerufen."
-    assert _english_main(_with(clause, front="accusative")) == "My father called the doctor yesterday."
+    assert " ".join(german.subordinate(replace(clause, front="subject"))) == "mein Vater gestern den Arzt angerufen hat"
+    assert _german_main(replace(clause, front="accusative")) == "Den Arzt hat mein Vater gestern angerufen."
+    assert _english_main(replace(clause, front="accusative")) == "My father called the doctor yesterday."
 
 
 def test_negation_and_questions_with_do() -> None:
-    clause = _with(CALL, tense="perfect", negated=True)
+    clause = replace(CALL, tense="perfect", negated=True)
     assert _german_main(clause) == "Mein Vater hat den Arzt nicht angerufen."
     assert _english_main(clause) == "My father did not call the doctor."
-    assert _english_main(_with(CALL, negated=True)) == "My father does not call the doctor."
-    nobody = _with(clause, accusative=_the("Arzt", determiner="negative"))
+    assert _english_main(replace(CALL, negated=True)) == "My father does not call the doctor."
+    nobody = replace(clause, accusative=_the("Arzt", determiner="negative"))
     assert _german_main(nobody) == "Mein Vater hat keinen Arzt angerufen."
     assert _english_main(nobody) == "My father did not call a doctor."
-    question = _with(CALL, tense="perfect", front="question")
+    question = replace(CALL, tense="perfect", front="question")
     assert " ".join(english.question(question)) == "did my father call the doctor"
     assert " ".join(german.verb_first(question)) == "hat mein Vater den Arzt angerufen"
 
 
 def test_relative_clauses_have_the_case_of_their_gap() -> None:
     def described(head: NounPhrase, clause: Clause) -> tuple[str, str]:
-        phrase = _with(head, relative=clause)
-        likes = Clause(_frame("kennen"), phrase, accusative=_the("Anna") if "Anna" in NOUNS else _the("Koch"))
+        phrase = replace(head, relative=clause)
+        likes = Clause(_frame("kennen"), phrase, accusative=_the("Koch"))
         return _german_main(likes), _english_main(likes)
 
     father = _the("Vater", determiner="possessive", possessor="1s")

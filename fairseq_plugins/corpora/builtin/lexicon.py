@@ -35,7 +35,6 @@ class Adjective:
     stem: str
     english: str
     kinds: tuple[str, ...]
-    predicate_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -500,11 +499,9 @@ auf-stehen steht aufgestanden sein
 ein-schlafen schläft eingeschlafen sein
 an-kommen kommt angekommen sein
 zurück-kommen kommt zurückgekommen sein
-bleiben bleibt geblieben sein
 gehen geht gegangen sein
 fahren fährt gefahren sein
 laufen läuft gelaufen sein
-fliegen fliegt geflogen sein
 glauben glaubt geglaubt
 wissen weiß gewusst
 sagen sagt gesagt
@@ -513,8 +510,6 @@ fragen fragt gefragt
 versuchen versucht versucht
 versprechen verspricht versprochen
 kosten kostet gekostet
-regnen regnet geregnet
-schneien schneit geschneit
 sein ist gewesen sein
 """
 

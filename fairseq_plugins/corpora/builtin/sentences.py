@@ -86,6 +86,7 @@ _TO_HOME = Phrase("nach Hause", "home")
 _CONTRADICTIONS = {
     ("alt", "child"),
     ("jung", "Großvater"),
+    ("jung", "Junge"),
     ("jung", "Großmutter"),
     ("groß", "Hase"),
     ("groß", "Vogel"),
@@ -285,14 +286,11 @@ class Sampler:
             if owner.noun and not owner.plural and owner.determiner in ("definite", "possessive"):
                 phrase = replace(phrase, owner=owner)
         elif noun.is_a(("food", "portable", "readable", "gift", "matter")) and "dish" not in noun.kinds:
-            count = self._small_number() if "readable" in noun.kinds else self._random.randint(2, 12)
+            count = self._random.randint(2, 12)
             phrase = replace(phrase, determiner="none", plural=True, count=count)
         if not (short or phrase.owner) and self._chance(0.33):
             phrase = replace(phrase, adjective=self._adjective(noun))
         return phrase
-
-    def _small_number(self) -> int:
-        return self._random.randint(2, 12) if self._chance(0.6) else self._random.randint(13, 99)
 
     def _object(self, frame: Frame, subject: NounPhrase, short: bool = False) -> NounPhrase:
         people = tuple(name for name in frame.objects if name in _LIVING)
@@ -678,7 +676,7 @@ class Sampler:
         if clause.modal and clause.modal.past:
             clause = replace(clause, tense="perfect", modal=None)
         thing = pronoun_for(clause.accusative)
-        reason_frame = _NEED if not thing.animate else _LIKE
+        reason_frame = _LIKE if clause.accusative.noun is None or clause.accusative.noun.is_a(_LIVING) else _NEED
         reason = Clause(reason_frame, pronoun_for(clause.subject), accusative=thing)
         return (
             [*german.main_clause(clause), ",", "weil", *german.subordinate(reason), "."],
@@ -690,9 +688,7 @@ class Sampler:
         speaker = self._subject(frame, short=True)
         opinion = Clause(frame, speaker)
         tenses = (
-            ("future", "modal")
-            if frame.german.infinitive == "hoffen"
-            else ("perfect", "perfect", "present", "future", "modal")
+            ("future",) if frame.german.infinitive == "hoffen" else ("perfect", "perfect", "present", "future", "modal")
         )
         content = self._event(tenses=tenses)
         return (
@@ -723,7 +719,8 @@ class Sampler:
             if self._suits(clause.subject, frame)
             and frame.places
             and "water" not in frame.places
-            and "wear" != frame.english.base
+            and "placed" not in frame.flags
+            and frame.english.base != "wear"
         ]
         aim = self._clause(
             self._often_early(aims), "present", clause.subject, times=False, places=False, negatable=False, short=True
@@ -799,7 +796,9 @@ class Sampler:
         )
 
     def _beforehand(self) -> Pair:
-        first = self._event(tenses=("perfect",), anaphoric=True, times=False, negatable=False)
+        # Nobody forgets or loses a thing "before" something else.
+        frames = self._frames(without=("present", "state", "luck"))
+        first = self._clause(self._often_early(frames), "perfect", anaphoric=True, times=False, negatable=False)
         second = self._event(pronoun_for(first.subject), ("perfect",), times=False, negatable=False)
         return (
             ["bevor", *german.subordinate(first), ",", *german.verb_first(second), "."],
