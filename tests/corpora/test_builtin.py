@@ -205,10 +205,10 @@ def _the(noun: str, **options: object) -> NounPhrase:
             ("der alte Student", "den alten Studenten", "dem alten Studenten", "des alten Studenten"),
         ),
         (
-            "Holzboot",
+            "Holzhaus",
             "definite",
             False,
-            ("das alte Holzboot", "das alte Holzboot", "dem alten Holzboot", "des alten Holzboots"),
+            ("das alte Holzhaus", "das alte Holzhaus", "dem alten Holzhaus", "des alten Holzhauses"),
         ),
     ],
 )
@@ -241,7 +241,7 @@ def test_stems_and_persons_of_verbs() -> None:
     assert forms("füttern") == ["füttere", "fütterst", "füttert", "füttern", "füttern"]
     assert forms("mögen") == ["mag", "magst", "mag", "mögen", "mögen"]
     assert forms("einladen") == ["lade", "lädst", "lädt", "laden", "laden"]
-    assert forms("waschen") == ["wasche", "wäschst", "wäscht", "waschen", "waschen"]
+    assert forms("tragen") == ["trage", "trägst", "trägt", "tragen", "tragen"]
     assert forms("tanzen") == ["tanze", "tanzt", "tanzt", "tanzen", "tanzen"]
     assert forms("öffnen") == ["öffne", "öffnest", "öffnet", "öffnen", "öffnen"]
 
@@ -416,8 +416,8 @@ def test_reflexive_and_swapped_verbs() -> None:
     looking = Clause(_frame("freuen"), ME, prepositional=_the("Reise"))
     assert _german_main(looking) == "Ich freue mich auf die Reise."
     assert _english_main(looking) == "I look forward to the trip."
-    complaint = Clause(_frame("beschweren"), _the("Gast"), "perfect", prepositional=_the("Suppe"))
-    assert " ".join(german.subordinate(complaint)) == "sich der Gast über die Suppe beschwert hat"
+    complaint = Clause(_frame("beschweren"), _the("Koch"), "perfect", prepositional=_the("Suppe"))
+    assert " ".join(german.subordinate(complaint)) == "sich der Koch über die Suppe beschwert hat"
 
 
 # The command ---------------------------------------------------------------------------------------------------------

@@ -88,20 +88,14 @@ _CONTRADICTIONS = {
     ("jung", "Großvater"),
     ("jung", "Junge"),
     ("jung", "Großmutter"),
-    ("groß", "Hase"),
     ("groß", "Vogel"),
     ("schwer", "Lampe"),
-    ("grau", "flower"),
-    ("braun", "Vogel"),
-    ("süß", "Kartoffelsalat"),
     ("alt", "Geschenk"),
     ("neu", "Prüfung"),
     ("klein", "Kinder"),
-    ("hoch", "Apfelbaum"),
 }
 _COMPOUND_SHARE = 0.15
-_SKEW = 1.6
-_NEAR = ("home", "hide", "repair")
+_NEAR = ("home", "repair")
 _LIVING = ("person", "family", "child", "profession", "own", "pet")
 
 
@@ -168,7 +162,7 @@ class Sampler:
         """One of ``items``; those that stand first come up most, as words of a language are not equally frequent."""
         if not items:
             raise _NothingFits
-        return items[int(len(items) * self._random.random() ** _SKEW)]
+        return items[min(self._random.randrange(len(items)), self._random.randrange(len(items)))]
 
     def _chance(self, probability: float) -> bool:
         return self._random.random() < probability
@@ -237,7 +231,7 @@ class Sampler:
         return phrase
 
     def _possessor(self, subject: NounPhrase | None) -> tuple[str, str]:
-        if subject is None:
+        if subject is None or subject.noun is not None and not subject.animate:
             return self._one(("1s", "1s", "1p")), ""
         if subject.person == "3s" and subject.gender == "n":
             return "1s", ""
@@ -699,7 +693,7 @@ class Sampler:
     def _whether(self) -> Pair:
         content = self._event(tenses=("perfect", "perfect", "modal", "future"), negatable=False)
         if self._chance(0.5):
-            asker = Clause(_ASK, self._someone(), tense=self._one(("present", "present")))
+            asker = Clause(_ASK, self._someone(), tense="present")
         else:
             asker = Clause(_KNOW, self._subject(_KNOW, short=True), negated=True)
         return (
@@ -745,7 +739,7 @@ class Sampler:
         content = self._clause(self._often_early(aims), "present", subject, times=False, negatable=False)
         return (
             [*german.main_clause(attempt), ",", *german.infinitive(content), "."],
-            [*english.statement(replace(attempt)), *english.infinitive(content), "."],
+            [*english.statement(attempt), *english.infinitive(content), "."],
         )
 
     def _condition(self) -> Pair:
