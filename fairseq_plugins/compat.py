@@ -171,27 +171,36 @@ def keep_last_batch() -> None:
 
 
 def keep_batches_when_resuming() -> None:
-    """Makes a resumed training see the batches of the uninterrupted one.
+    """Makes a training that is resumed in a later epoch see the batches of one that was never interrupted.
 
-    fairseq makes the batches once, when a run starts, and breaks ties of equal lengths by a seed that holds the number of
-    that epoch: a run that starts in epoch 5 has other batches than one that started in epoch 1 and came to epoch 5.
+    fairseq-fixed seeds the choice of batches with the epoch in which it makes them, and then keeps them for all
+    epochs: those of epoch 1 in an uninterrupted training, others in a resumed one. fairseq 0.12.2 does not.
     """
+    if "rebuild_batches" not in FairseqTask.get_batch_iterator.__code__.co_consts:
+        return
 
     def build(get_batch_iterator: Callable) -> Callable:
-        @functools.wraps(get_batch_iterator)
-        def with_batches_of_the_first_epoch(self: FairseqTask, *args: Any, **kwargs: Any) -> Any:
-            if getattr(self.cfg, "rebuild_batches", False):
-                return get_batch_iterator(self, *args, **kwargs)
-            given = inspect.signature(get_batch_iterator).bind(self, *args, **kwargs)
-            epoch, dataset = given.arguments.pop("epoch", 1), given.arguments["dataset"]
-            cached = self.dataset_to_epoch_iter.get(dataset)
-            iterator = get_batch_iterator(*given.args, **given.kwargs)
-            if iterator is not cached:
-                dataset.set_epoch(epoch)
-                iterator.epoch = max(epoch, 1)
+        signature = inspect.signature(get_batch_iterator)
+
+        def get(self: FairseqTask, *args: Any, **keywords: Any) -> Any:
+            call = signature.bind(self, *args, **keywords)
+            call.apply_defaults()
+            asked = call.arguments
+            made_for_each_epoch = (
+                asked["disable_iterator_cache"]
+                or asked["update_epoch_batch_itr"]
+                or getattr(self.cfg, "rebuild_batches", False)
+                or not self.can_reuse_epoch_itr(asked["dataset"])
+            )
+            if made_for_each_epoch:
+                return get_batch_iterator(*call.args, **call.kwargs)
+            seed = asked["seed"]
+            asked["seed"] = seed + 1 - asked["epoch"]  # fairseq adds the epoch
+            iterator = get_batch_iterator(*call.args, **call.kwargs)
+            iterator.seed = seed  # the order of the batches does depend on the epoch
             return iterator
 
-        return with_batches_of_the_first_epoch
+        return get
 
     _replace(FairseqTask, "get_batch_iterator", build)
 
