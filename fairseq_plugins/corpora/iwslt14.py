@@ -125,7 +125,7 @@ def extract(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> 
     if not hasattr(tarfile, "data_filter"):
         raise InputError("this Python unpacks archives without a check of their names: use 3.10.12, 3.11.4 or later")
     try:
-        with tarfile.open(archive, "r:*") as packed:
+        with tarfile.open(archive, "r:gz") as packed:
             packed.extractall(folder, filter="data")
     except FileNotFoundError:
         raise InputError(f"{archive}: no such file") from None
@@ -134,7 +134,7 @@ def extract(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> 
     except tarfile.FilterError as error:
         raise InputError(f"{archive} is no archive to trust: {error}") from None
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise InputError(f"{archive}: not a whole tar archive ({error}); fetch it again") from None
+        raise InputError(f"{archive}: not a whole gzip'd tar archive ({error}); fetch it again") from None
     inner = folder / "de-en"
     return inner if inner.is_dir() else folder
 
@@ -184,11 +184,11 @@ def _download_from(mirror: str, target: Path) -> None:
     if total is not None and size < total:
         raise OSError(f"the connection ended after {size:,} of {total:,} bytes; run again to go on")
     try:
-        with tarfile.open(part, "r:*") as packed:
+        with tarfile.open(part, "r:gz") as packed:
             packed.getmembers()  # reads all of it
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         part.unlink()
-        raise ValueError(f"what it gave is not a whole tar archive ({error})") from None
+        raise ValueError(f"what it gave is not a whole gzip'd tar archive ({error})") from None
     os.replace(part, target)
 
 
@@ -259,7 +259,15 @@ def main() -> None:
             **common,
         )
         inputs = {split: side_files(raw / split, LANGUAGES) for split in ("train", "test")}
-        prepare(steps, inputs, output, arguments.workers, None if arguments.allow_partial else PAIRS)
+        prepare(steps, inputs, output, arguments.workers, None if arguments.allow_partial else _check_complete)
+
+
+def _check_complete(kept: dict[str, int]) -> None:
+    if wrong := [f"{split} {kept[split]:,}, not {full:,}" for split, full in PAIRS.items() if kept[split] != full]:
+        raise InputError(
+            f"the archive gives other numbers of pairs than the full one ({'; '.join(wrong)}): fetch it again, "
+            f"or take it as it is with --allow-partial"
+        )
 
 
 def _tokenized_files(folder: Path, split: str) -> tuple[Path, Path]:

@@ -241,7 +241,7 @@ def prepare(
     inputs: Mapping[str, tuple[Path, Path]],
     output: str | os.PathLike[str],
     workers: int = 1,
-    expected: Mapping[str, int] | None = None,
+    check: Callable[[dict[str, int]], None] | None = None,
 ) -> Preparation:
     """Prepares a corpus: text, tokens, BPE, fairseq-preprocess.
 
@@ -253,7 +253,7 @@ def prepare(
         inputs: split (``train``, ``valid``, ``test``, ``test1``, …) → its source and target file (plain or ``.gz``).
         output: the folder to write; new, empty, or from an earlier run.
         workers: processes for tokenisation, BPE and fairseq-preprocess.
-        expected: split → pairs that must be left after cleaning.
+        check: gets the number of pairs left in each split after cleaning; raises InputError to go no further.
 
     Returns:
         The steps with everything that was counted and learned, as saved in ``preparation.json``.
@@ -275,7 +275,7 @@ def prepare(
         if progress is None:
             print(f"{output} is up to date")
             return Preparation.load(output)
-        return _Run(steps, inputs, output, workers, plan, progress).run(expected or {})
+        return _Run(steps, inputs, output, workers, plan, progress).run(check)
 
 
 class _Run:
@@ -294,11 +294,10 @@ class _Run:
         self.progress = progress
         self.languages = (steps.source_lang, steps.target_lang)
 
-    def run(self, expected: Mapping[str, int]) -> Preparation:
+    def run(self, check: Callable[[dict[str, int]], None] | None) -> Preparation:
         counts = self._step("text", self._write_text)
-        kept = {split: count["kept"] for split, count in counts.items()}
-        if wrong := [f"{split} {kept[split]:,}, not {n:,}" for split, n in expected.items() if kept[split] != n]:
-            raise InputError(f"not the number of pairs that the full corpus gives: {'; '.join(wrong)}")
+        if check is not None:
+            check({split: count["kept"] for split, count in counts.items()})
         bpe_models = self._step("bpe", self._write_bpe)
         command = self._step("bin", self._write_bin)
         splits = {split: {**self.plan["splits"].get(split, {}), **counts[split]} for split in counts}
@@ -463,7 +462,10 @@ def _claimed(output: Path, plan: dict[str, Any]) -> Iterator[dict[str, Any] | No
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file: name a folder for --output")
     created = not output.exists()
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{output}: cannot make this folder ({error.strerror}): name another for --output") from None
     with _locked(output):
         names = set(os.listdir(output)) - {DOWNLOAD}
         if names and not names & {PREPARATION, _PROGRESS}:
@@ -483,16 +485,21 @@ def _claimed(output: Path, plan: dict[str, Any]) -> Iterator[dict[str, Any] | No
         for leftover in itertools.chain(output.glob(".*.tmp"), output.glob(".*.old")):
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         if not progress:
+            _remove_stages(output)
             _write_json(output / _PROGRESS, {"plan": plan})
         try:
             yield progress
         except InputError:
-            for name in _FOLDERS:
-                shutil.rmtree(output / name, ignore_errors=True)
+            _remove_stages(output)
             (output / _PROGRESS).unlink()
             if created:
                 output.rmdir()
             raise
+
+
+def _remove_stages(output: Path) -> None:
+    for name in _FOLDERS:
+        shutil.rmtree(output / name, ignore_errors=True)
 
 
 @contextlib.contextmanager

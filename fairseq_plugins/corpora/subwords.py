@@ -144,7 +144,7 @@ class SubwordNMTModel(SubwordModel):
         # The library reports its progress and where it stops on standard error; the count below says the same.
         with contextlib.redirect_stderr(io.StringIO()):
             try:
-                learn_bpe.learn_bpe([cls._escape(line) for line in lines], codes, size)
+                learn_bpe.learn_bpe((cls._escape(line) for line in lines), codes, size)
             except ValueError:  # max() of no pairs: every word is one character long
                 pass
         learned = max(0, codes.getvalue().count("\n") - 1)  # the first line is the version

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -308,6 +309,18 @@ def test_given_tokens_are_left_as_they_are(tmp_path: Path, no_binarising: None) 
     assert preparation.tokenize_source("Er & sie.") == "er &amp; sie ."  # for the text to translate
 
 
+def test_bpe_is_learned_on_training_pairs_alone(tmp_path: Path, no_binarising: None) -> None:
+    letters = {"train": "ä", "valid": "ö", "test": "ü"}
+    inputs = {
+        split: write(tmp_path / split, [(f"{letter}{source}", target) for source, target in sentences(20, 1)])
+        for split, letter in letters.items()
+    }
+    prepare(Preparation("de", "en", bpe_size=100), inputs, tmp_path / "out")
+    model = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "out" / "bpe" / "sentencepiece.de-en.model"))
+    characters = set("".join(model.id_to_piece(list(range(model.get_piece_size())))))
+    assert characters & set(letters.values()) == {"ä"}
+
+
 # Running again
 
 
@@ -392,15 +405,16 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(
 
 
 def test_an_unfinished_run_with_other_steps_is_started_afresh(
-    inputs: dict[str, tuple[Path, Path]], prepared: Path, tmp_path: Path, no_binarising: None
+    inputs: dict[str, tuple[Path, Path]], tmp_path: Path, no_binarising: None
 ) -> None:
     output = tmp_path / "out"
     process = multiprocessing.get_context("fork").Process(target=_killed_in_bpe, args=(inputs, output))
     process.start()
     process.join()
-    prepare(dataclasses.replace(STEPS, lowercase=False), inputs, output)
-    assert lines(output / "tokens" / "test.de") != lines(prepared / "tokens" / "test.de")
-    assert [line.lower() for line in lines(output / "tokens" / "test.de")] == lines(prepared / "tokens" / "test.de")
+    assert (output / "raw").exists()
+    prepare(dataclasses.replace(STEPS, lowercase=False, given="tokens", tokenizer="none"), inputs, output)
+    assert not (output / "raw").exists()
+    assert lines(output / "tokens" / "test.de") == lines(inputs["test"][0])
 
 
 def test_two_runs_at_once(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
@@ -461,9 +475,13 @@ def test_nothing_left_after_cleaning(tmp_path: Path, inputs: dict[str, tuple[Pat
     assert not (tmp_path / "out").exists()
 
 
-def test_other_numbers_of_pairs_than_expected(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
-    with pytest.raises(InputError, match="train 200, not 201; test 13, not 12"):
-        prepare(STEPS, inputs, tmp_path / "out", expected={"train": 201, "valid": 15, "test": 12})
+def test_a_check_of_the_numbers_of_pairs(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
+    def check(kept: dict[str, int]) -> None:
+        assert kept == {"train": 200, "valid": 15, "test": 13, "test1": 9}
+        raise InputError("too few")
+
+    with pytest.raises(InputError, match="too few"):
+        prepare(STEPS, inputs, tmp_path / "out", check=check)
     assert not (tmp_path / "out").exists()
 
 
@@ -473,6 +491,8 @@ def test_a_folder_with_something_else(tmp_path: Path, inputs: dict[str, tuple[Pa
         prepare(STEPS, inputs, tmp_path)
     with pytest.raises(InputError, match="is a file"):
         prepare(STEPS, inputs, tmp_path / "thesis")
+    with pytest.raises(InputError, match=r"thesis/out: cannot make this folder \(Not a directory\)"):
+        prepare(STEPS, inputs, tmp_path / "thesis" / "out")
     assert contents(tmp_path) == {"thesis": b"the only copy"}
 
 

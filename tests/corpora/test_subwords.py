@@ -33,7 +33,13 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 # Any characters but line ends; the space is drawn often enough to make words.
-lines = st.text(st.one_of(st.just(" "), st.characters(exclude_characters="\n", codec="utf-8"), st.sampled_from("@\u2581\uf8ff01ab")))
+lines = st.text(
+    st.one_of(
+        st.just(" "),
+        st.characters(exclude_characters="\n", codec="utf-8"),
+        st.sampled_from("@\u2581\uf8ff01ab"),
+    )
+)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -87,7 +93,7 @@ def test_the_vocabulary_has_the_size_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(SUBWORD_MODELS))
 def test_the_largest_possible_size_is_named(name: str, tmp_path: Path) -> None:
     model = SUBWORD_MODELS[name]
-    with pytest.raises(InputError, match=r"more than the training text allows: the largest possible size is \d+$") as error:
+    with pytest.raises(InputError, match=r"more than .* allows: the largest possible size is \d+$") as error:
         model.learn(training_lines(), 100_000, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
     largest = int(str(error.value).split()[-1])
