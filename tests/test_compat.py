@@ -227,7 +227,7 @@ def test_gathers_lists_without_a_gpu(one_process_group) -> None:
 
 @pytest.mark.parametrize("backend", ["pytorch_ddp", "legacy_ddp"])
 def test_wraps_models_on_the_cpu(backend: str, one_process_group) -> None:
-    config = distributed_utils.DistributedTrainingConfig(ddp_backend=backend, device_id=1)
+    config = distributed_utils.DistributedTrainingConfig(ddp_backend=backend, device_id=1, tpu=False)
     model = torch.nn.Linear(2, 2)
     wrapped = distributed_fairseq_model.DistributedFairseqModel(
         config, model, one_process_group, torch.device("cpu")
