@@ -284,7 +284,7 @@ def run(
 ) -> int:
     """Runs a command, hands over each line of its standard output, and returns its exit status.
 
-    The command does not outlive us: it is terminated when we are interrupted or terminated.
+    The command does not outlive us: it is stopped when we are.
 
     Args:
         command: program and arguments
