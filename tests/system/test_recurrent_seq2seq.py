@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +11,6 @@ import torch
 from fairseq import options as fairseq_options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from fairseq_plugins.files import InputError
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqModel
 from tests.commands import USER_DIR, output_lines, run_command, train_in_process
 from tests.conftest import TranslationData

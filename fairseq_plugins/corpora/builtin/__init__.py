@@ -27,7 +27,7 @@ from fairseq_plugins.corpora.builtin.splits import SIZES, Pair, tokens
 
 __all__ = ["SIZES", "generate_summarization", "generate_translation", "tokens", "word_for_word"]
 
-_SOURCE_TOKENS = range(8, 21)
+_SOURCE_TOKENS = range(8, 20)
 _ARTICLE_TOKENS = range(15, 61)
 _HEADLINE_WORDS = range(5, 10)
 
@@ -35,7 +35,7 @@ _HEADLINE_WORDS = range(5, 10)
 def generate_translation(seed: int = 1, sizes: Mapping[str, int] | None = None) -> dict[str, list[Pair]]:
     """German-English pairs by split (``train``, ``valid``, ``test``; ``sizes`` defaults to 12,000, 500 and 500).
 
-    Sources have 8 to 20 tokens and are unique; no source of training differs from a held-out one by one word alone.
+    Sources have 8 to 19 tokens and are unique; no source of training differs from a held-out one by one word alone.
     The same seed and sizes give the same corpus everywhere.
 
     Raises:

@@ -95,8 +95,6 @@ def noun_phrase(phrase: NounPhrase, case: str = "object") -> Words:
         words.append("the")
     elif phrase.determiner == "this":
         words.append("these" if phrase.plural else "this")
-    elif phrase.determiner == "every":
-        words.append("every")
     elif phrase.determiner == "possessive":
         words.append(_PRONOUNS[_key(phrase.possessor, phrase.possessor_gender)][2])
     elif phrase.determiner == "negative" and phrase.plural:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairseq_plugins.corpora.builtin.lexicon import Adjective, GermanVerb, Noun
+from fairseq_plugins.corpora.builtin.lexicon import GermanVerb, Noun
 from fairseq_plugins.corpora.builtin.meaning import PERSONS, Clause, Location, NounPhrase, Predicate
 
 Words = list[str]
@@ -107,8 +107,6 @@ def present(verb: GermanVerb, person: str) -> str:
         return verb.third_person[:-1] + "st"
     if verb.third_person == "lädt":
         return "lädst"
-    if verb.third_person == "rät":
-        return "rätst"
     return stem + ("t" if stem.endswith(("s", "ß", "z", "x")) else "st")
 
 
@@ -147,7 +145,7 @@ def _form(noun: Noun, plural: bool, case: str) -> str:
 
 def _ending(phrase: NounPhrase, case: str) -> str:
     index, row = _CASES.index(case), _row(phrase)
-    if phrase.determiner in ("definite", "this", "every"):
+    if phrase.determiner in ("definite", "this"):
         return _WEAK[row][index]
     if phrase.determiner == "none" or phrase.determiner == "indefinite" and phrase.plural:
         # Strong genitives in the singular (kalten Wassers) end in -en; the corpus has none.
@@ -161,8 +159,6 @@ def _determiner(phrase: NounPhrase, case: str) -> Words:
         return [_DEFINITE[row][index]]
     if phrase.determiner == "this":
         return ["dies" + _STRONG[row][index]]
-    if phrase.determiner == "every":
-        return ["jed" + _STRONG[row][index]]
     if phrase.determiner == "negative":
         return ["kein" + _AFTER_EIN[row][index]]
     if phrase.determiner == "possessive":
@@ -172,11 +168,6 @@ def _determiner(phrase: NounPhrase, case: str) -> Words:
     if phrase.determiner == "indefinite" and not phrase.plural:
         return ["ein" + _AFTER_EIN[row][index]]
     return []
-
-
-def inflect(adjective: Adjective, ending: str) -> str:
-    """An attributive adjective with its ending."""
-    return adjective.stem + ending
 
 
 def pronoun(phrase: NounPhrase, case: str) -> str:
@@ -197,7 +188,7 @@ def noun_phrase(phrase: NounPhrase, case: str, relative: bool = True) -> Words:
     if phrase.count is not None:
         words.append(number(phrase.count))
     if phrase.adjective:
-        words.append(inflect(phrase.adjective, _ending(phrase, case)))
+        words.append(phrase.adjective.stem + _ending(phrase, case))
     words.append(_form(phrase.noun, phrase.plural, case))
     if phrase.owner:
         words += noun_phrase(phrase.owner, "gen")

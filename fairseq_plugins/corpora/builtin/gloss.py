@@ -29,13 +29,13 @@ from fairseq_plugins.corpora.builtin.sentences import all_frames
 _FUNCTION_WORDS = """
 der the|die the|das the|den the|dem the|des the|denen whom|
 ein a|eine a|einen a|einem a|einer a|eines a|kein no|keine no|keinen no|
-dieser this|diese this|dieses this|diesen this|diesem this|jeder every|jede every|jedes every|jeden every|
+dieser this|diese this|dieses this|diesen this|diesem this|jede every|jeden every|
 mein my|meine my|meinen my|meinem my|meiner my|meines my|dein your|deine your|deinen your|deinem your|deiner your|
 sein his|seine his|seinen his|seinem his|seiner his|ihr her|ihre her|ihren her|ihrem her|ihrer her|
 unser our|unsere our|unseren our|unserem our|unserer our|unseres our|
 ich I|du you|er he|sie she|es it|wir we|mich me|dich you|ihn him|uns us|mir me|dir you|ihm him|ihnen them|sich himself|
 in in|im in|ins into|an at|am on|ans to|auf on|zu to|zum to|zur to|nach to|von of|vom of|mit with|aus from|vor ago|
-bei at|über about|um at|seit for|ab off|weg away|vor before|ein in|mit with|zurück back|
+über about|um at|seit for|ab off|weg away|zurück back|
 und and|aber but|weil because|obwohl although|dass that|ob whether|wenn when|falls if|während while|nachdem after|
 bevor before|deshalb so|als than|nicht not|sehr very|viel much|nur only|gern gladly|gerade right now|
 wer who|wen whom|wem whom|warum why|wann when|wo where|

@@ -35,7 +35,6 @@ class Adjective:
     stem: str
     english: str
     kinds: tuple[str, ...]
-    predicate_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,9 +163,7 @@ Onkel m Onkel                      | uncle              | person family
 Großvater m Großväter              | grandfather        | person family
 Chef m Chefs                       | boss               | person own
 Künstler m Künstler                | artist             | person profession
-Gast m Gäste Gastes                | guest              | person own
 Kollege m Kollegen weak Kollegen   | colleague          | person own
-Verkäufer m Verkäufer              | salesman salesmen  | person profession
 Frau f Frauen                      | woman women        | person
 Lehrerin f Lehrerinnen             | teacher            | person profession
 Ärztin f Ärztinnen                 | doctor             | person profession
@@ -178,7 +175,6 @@ Schwester f Schwestern             | sister             | person family
 Tochter f Töchter                  | daughter           | person family child
 Tante f Tanten                     | aunt               | person family
 Großmutter f Großmütter            | grandmother        | person family
-Kollegin f Kolleginnen             | colleague          | person own
 Sängerin f Sängerinnen             | singer             | person profession
 Kind n Kinder Kindes               | child children     | person child
 Mädchen n Mädchen                  | girl               | person child
@@ -186,36 +182,27 @@ Mädchen n Mädchen                  | girl               | person child
 Hund m Hunde Hundes                | dog                | animal pet
 Katze f Katzen                     | cat                | animal pet
 Pferd n Pferde                     | horse              | animal farm
-Kuh f Kühe                         | cow                | animal farm
 Vogel m Vögel                      | bird               | animal
-Hase m Hasen weak Hasen            | rabbit             | animal pet
 
 Buch n Bücher                      | book               | readable written portable
-Roman m Romane                     | novel              | readable written
 Gedicht n Gedichte                 | poem               | readable written
-Geschichte f Geschichten           | story              | readable written
+Geschichte f Geschichten           | story              | readable written story
 Brief m Briefe                     | letter             | readable written
 Bericht m Berichte                 | report             | readable written
-Nachricht f Nachrichten            | message            | readable written
 Zeitung f Zeitungen                | newspaper          | readable
 
 Apfel m Äpfel                      | apple              | food fruit
-Birne f Birnen                     | pear               | food fruit
 Kuchen m Kuchen                    | cake               | food dish cake
-Brötchen n Brötchen                | roll               | food
 Ei n Eier                          | egg                | food
 Kartoffel f Kartoffeln             | potato potatoes    | food
 Suppe f Suppen                     | soup               | food dish soup
-Salat m Salate                     | salad              | food dish
 Kaffee m -                         | coffee             | drink
 Tee m -                            | tea                | drink
 Milch f -                          | milk               | drink
 Wasser n -                         | water              | drink
-Saft m -                           | juice              | drink
 
 Auto n Autos                       | car                | vehicle machine coloured
 Fahrrad n Fahrräder                | bicycle            | vehicle machine coloured
-Boot n Boote                       | boat               | vehicle machine coloured
 Bus m Busse                        | bus                | transport
 Zug m Züge                         | train              | transport
 Schiff n Schiffe                   | ship               | transport
@@ -225,21 +212,15 @@ Kleid n Kleider                    | dress              | clothing coloured
 Mantel m Mäntel                    | coat               | clothing coloured
 Hut m Hüte                         | hat                | clothing coloured
 Jacke f Jacken                     | jacket             | clothing coloured
-Rock m Röcke                       | skirt              | clothing coloured
-Mütze f Mützen                     | cap                | clothing coloured
-Pullover m Pullover                | sweater            | clothing coloured
 
 Tisch m Tische                     | table              | furniture
 Stuhl m Stühle                     | chair              | furniture
-Schrank m Schränke                 | cupboard           | furniture
 Bett n Betten                      | bed                | furniture
 Lampe f Lampen                     | lamp               | furniture switched
 Tür f Türen                        | door               | opening
 Fenster n Fenster                  | window             | opening
 Computer m Computer                | computer           | device machine switched
-Fernseher m Fernseher              | television         | device machine switched
 Radio n Radios                     | radio              | device machine switched
-Kamera f Kameras                   | camera             | device machine portable
 Uhr f Uhren                        | watch              | device machine portable
 
 Schlüssel m Schlüssel              | key                | thing lost
@@ -251,16 +232,12 @@ Ball m Bälle                       | ball               | thing lost coloured p
 Geschenk n Geschenke               | gift               | thing gift
 Blume f Blumen                     | flower             | thing gift
 Bild n Bilder                      | picture            | thing art portable
-Flasche f Flaschen                 | bottle             | thing
-Messer n Messer                    | knife knives       | thing
 Baum m Bäume                       | tree               | nature
 Berg m Berge                       | mountain           | nature
 
 Frage f Fragen                     | question           | matter
 Problem n Probleme                 | problem            | matter
 Aufgabe f Aufgaben                 | task               | matter
-Plan m Pläne                       | plan               | matter
-Idee f Ideen                       | idea               | matter
 Fehler m Fehler                    | mistake            | matter
 Prüfung f Prüfungen                | exam               | exam
 Film m Filme                       | film               | show
@@ -270,10 +247,8 @@ Spiel n Spiele                     | game               | show event
 Reise f Reisen                     | trip               | event
 Fest n Feste                       | party              | event
 Rechnung f Rechnungen              | bill               | document
-Vertrag m Verträge                 | contract           | document
 
 Haus n Häuser                      | house              | building home
-Wohnung f Wohnungen                | flat               | building home
 Schule f Schulen                   | school             | building
 Kirche f Kirchen                   | church             | building sight
 Museum n Museen                    | museum             | building sight
@@ -294,37 +269,30 @@ See m Seen                         | lake               | outdoors
 Strand m Strände                   | beach              | outdoors
 Bauernhof m Bauernhöfe             | farm               | outdoors
 Bibliothek f Bibliotheken          | library            | building
-Theater n Theater                  | theatre            | building sight
 Stadt f Städte                     | city               | town
 Dorf n Dörfer                      | village            | town
-Supermarkt m Supermärkte           | supermarket        | building
-Werkstatt f Werkstätten            | workshop           | room
 """
 
 # First part as German joins it, English | heads. A compound inherits gender, plural and kinds from its head.
 _COMPOUNDS = """
-Holz wooden            | Tisch Stuhl Bett Schrank Tür Brücke Haus Boot
+Holz wooden            | Tisch Stuhl Bett Tür Brücke Haus
 Leder leather          | Tasche Jacke Koffer
-Winter winter          | Jacke Mantel Mütze
-Sommer summer          | Kleid Hut
-Küchen kitchen         | Tisch Fenster Stuhl Lampe Messer Tür
-Garten garden          | Tür Stuhl Tisch
-Liebes love            | Brief Lied Geschichte Gedicht Film
-Reise travel           | Bericht Plan
-Apfel apple            | Kuchen Baum Saft
-Kartoffel potato       | Suppe Salat
-Gemüse vegetable       | Suppe
+Winter winter          | Jacke Mantel
+Sommer summer          | Kleid
+Küchen kitchen         | Tisch Fenster Lampe
+Garten garden          | Tür Stuhl
+Liebes love            | Brief Lied Geschichte
+Apfel apple            | Kuchen Baum
+Kartoffel potato       | Suppe
 Gold gold              | Ring Uhr
-Schul school           | Tasche Bus Fest
-Stadt city             | Park Bibliothek Theater
-Dorf village           | Kirche Schule Straße Fest
-Hotel hotel            | Zimmer Küche Garten
-Kinder children's      | Buch Lied Zimmer
-Geburtstags birthday   | Geschenk Kuchen Fest
+Schul school           | Tasche Bus
+Stadt city             | Park Bibliothek
+Dorf village           | Kirche Schule
+Hotel hotel            | Zimmer Küche
+Kinder children's      | Buch Zimmer
+Geburtstags birthday   | Geschenk Kuchen
 Haus house             | Schlüssel
 Auto car               | Schlüssel
-Arbeits work           | Vertrag
-Wasser water           | Flasche
 """
 
 # German, stem with endings if it differs | English | kinds
@@ -340,24 +308,16 @@ klug           | clever      | person
 berühmt        | famous      | profession sight town
 reich          | rich        | person
 fleißig        | hard-working | profession learner
-höflich        | polite      | person
 müde           | tired       | person
 schwarz        | black       | coloured animal
 weiß           | white       | coloured animal
 rot            | red         | coloured flower
 blau           | blue        | coloured
 grün           | green       | coloured
-grau           | grey        | coloured
-braun          | brown       | animal coloured
 neu            | new         | building vehicle furniture device clothing thing readable matter show document room
 schön          | beautiful   | building town outdoors art clothing show sight nature
-hässlich       | ugly        | building clothing furniture
 teuer teur     | expensive   | vehicle furniture device clothing portable event
-billig         | cheap       | vehicle furniture device clothing
-modern         | modern      | building device furniture
 interessant    | interesting | readable matter show town
-langweilig     | boring      | readable show
-spannend       | exciting    | readable show
 lang           | long        | readable event document exam
 kurz           | short       | readable event exam
 wichtig        | important   | readable matter document exam
@@ -367,27 +327,21 @@ einfach        | simple      | matter exam
 gut            | good        | matter show dish
 frisch         | fresh       | food drink
 süß            | sweet       | fruit
-lecker         | delicious   | dish
 kalt           | cold        | drink dish
 heiß           | hot         | drink
-leer           | empty       | luggage room
-hoch hoh       | high        | nature
 """
 
 # States for "is ...": German | English | what one does because of it | what one does in spite of it
 _STATES = """
-müde  | tired   | schlafen sitzen vergessen ausmachen             | arbeiten tanzen aufräumen putzen bauen lernen
-krank     | ill     | schlafen anrufen zurückkommen trinken verlassen | arbeiten tanzen schwimmen kochen einkaufen
-hungrig   | hungry  | essen kochen backen frühstücken einkaufen       | arbeiten warten nachdenken teilnehmen zuhören
-durstig   | thirsty | trinken frühstücken einkaufen                   | arbeiten warten tanzen zuhören teilnehmen
-glücklich | happy   | singen tanzen lachen einladen schenken danken   | zurückkommen beschweren verlassen
-traurig   | sad     | anrufen schreiben denken nachdenken träumen     | singen tanzen lachen teilnehmen helfen
-wütend    | angry   | beschweren verlassen wegwerfen nachdenken       | helfen danken antworten zuhören begrüßen
-nervös    | nervous | verlieren vergessen vorbereiten lernen suchen   | singen tanzen schlafen erklären teilnehmen
-zufrieden | satisfied | danken empfehlen gratulieren bezahlen lachen    | verkaufen zurückgeben verlassen beschweren
-beschäftigt | busy    | vergessen antworten arbeiten verlieren          | anrufen helfen besuchen aufpassen vorlesen
-allein    | alone   | anrufen besuchen lesen hören träumen einladen   | tanzen lachen kochen singen frühstücken
-aufgeregt | excited | tanzen laufen singen anrufen erzählen           | schlafen arbeiten warten lesen
+müde        | tired   | schlafen sitzen vergessen ausmachen           | arbeiten tanzen aufräumen putzen bauen
+krank       | ill     | schlafen anrufen zurückkommen trinken         | arbeiten tanzen schwimmen kochen einkaufen
+hungrig     | hungry  | essen kochen frühstücken einkaufen            | arbeiten warten nachdenken teilnehmen zuhören
+durstig     | thirsty | trinken frühstücken                           | arbeiten warten tanzen zuhören teilnehmen
+glücklich   | happy   | singen tanzen lachen einladen schenken danken | zurückkommen beschweren verlassen
+traurig     | sad     | anrufen schreiben denken nachdenken träumen   | singen tanzen lachen teilnehmen helfen
+wütend      | angry   | beschweren verlassen nachdenken               | helfen danken antworten zuhören
+beschäftigt | busy    | vergessen arbeiten verlieren                  | anrufen helfen besuchen aufpassen vorlesen
+allein      | alone   | anrufen besuchen lesen träumen einladen       | tanzen lachen kochen singen frühstücken
 """
 
 # Comparatives of persons: German | English
@@ -396,10 +350,6 @@ _COMPARATIVES = """
 jünger     | younger
 größer     | taller
 klüger     | cleverer
-reicher    | richer
-freundlicher | friendlier
-fleißiger  | more hard-working
-stärker    | stronger
 """
 
 # Infinitive (particle before "-"), third person singular without particle, participle, "sein" if the auxiliary, "sich"
@@ -413,7 +363,6 @@ schreiben schreibt geschrieben
 essen isst gegessen
 trinken trinkt getrunken
 kochen kocht gekocht
-backen backt gebacken
 suchen sucht gesucht
 finden findet gefunden
 verlieren verliert verloren
@@ -426,19 +375,14 @@ treffen trifft getroffen
 reparieren repariert repariert
 bauen baut gebaut
 putzen putzt geputzt
-waschen wäscht gewaschen
 malen malt gemalt
 singen singt gesungen
-hören hört gehört
 öffnen öffnet geöffnet
 zu-machen macht zugemacht
 tragen trägt getragen
 bezahlen bezahlt bezahlt
-beantworten beantwortet beantwortet
 verstehen versteht verstanden
-lernen lernt gelernt
 lösen löst gelöst
-fotografieren fotografiert fotografiert
 füttern füttert gefüttert
 mit-bringen bringt mitgebracht
 an-rufen ruft angerufen
@@ -449,32 +393,19 @@ an-ziehen zieht angezogen
 an-machen macht angemacht
 aus-machen macht ausgemacht
 vor-lesen liest vorgelesen
-weg-werfen wirft weggeworfen
-vor-bereiten bereitet vorbereitet
-unterschreiben unterschreibt unterschrieben
 verlassen verlässt verlassen
-mieten mietet gemietet
-verstecken versteckt versteckt
-begrüßen begrüßt begrüßt
-beobachten beobachtet beobachtet
 geben gibt gegeben
 schenken schenkt geschenkt
 zeigen zeigt gezeigt
 schicken schickt geschickt
-erzählen erzählt erzählt
-leihen leiht geliehen
 erklären erklärt erklärt
-empfehlen empfiehlt empfohlen
 zurück-geben gibt zurückgegeben
 helfen hilft geholfen
 danken dankt gedankt
-folgen folgt gefolgt sein
 zu-hören hört zugehört
 antworten antwortet geantwortet
 gehören gehört gehört
 gefallen gefällt gefallen
-vertrauen vertraut vertraut
-gratulieren gratuliert gratuliert
 warten wartet gewartet
 denken denkt gedacht
 sprechen spricht gesprochen
@@ -496,15 +427,11 @@ schwimmen schwimmt geschwommen sein
 sitzen sitzt gesessen
 frühstücken frühstückt gefrühstückt
 ein-kaufen kauft eingekauft
-auf-stehen steht aufgestanden sein
 ein-schlafen schläft eingeschlafen sein
 an-kommen kommt angekommen sein
 zurück-kommen kommt zurückgekommen sein
-bleiben bleibt geblieben sein
 gehen geht gegangen sein
 fahren fährt gefahren sein
-laufen läuft gelaufen sein
-fliegen fliegt geflogen sein
 glauben glaubt geglaubt
 wissen weiß gewusst
 sagen sagt gesagt
@@ -513,123 +440,100 @@ fragen fragt gefragt
 versuchen versucht versucht
 versprechen verspricht versprochen
 kosten kostet gekostet
-regnen regnet geregnet
-schneien schneit geschneit
 sein ist gewesen sein
 """
 
 # German | English (irregular forms follow; "_" joins verb and particle, "+" verb and preposition) | subjects |
-# pattern | objects | places | flags | manners
+# pattern | objects | places | flags | manners. The most usual verbs stand first: they are drawn most often.
 _FRAMES = """
 sehen         | see saw seen        | person | acc | person animal transport | town nature | luck
-kennen        | know knew known     | person | acc | person | | state present
-kaufen        | buy bought bought   | person | acc | food clothing Buch Roman Zeitung Blume | shop | habit now
-kaufen        | buy bought bought   | person | acc | vehicle furniture device home portable | |
-verkaufen     | sell sold sold      | person | acc | vehicle furniture device home art | |
-lesen         | read read read      | person | acc | readable | read | habit now lasting | langsam leise
-schreiben     | write wrote written | person | acc | written | read | now lasting | langsam
-essen         | eat ate eaten       | person | acc | food | eat | habit now lasting | langsam schnell
-trinken       | drink drank drunk   | person | acc | drink | eat | habit now lasting | langsam schnell
-kochen        | cook                | person | acc | soup Kartoffel Ei | cook | habit now lasting |
-backen        | bake                | person | acc | cake Brötchen | cook | habit now lasting |
-suchen        | look+for            | person | acc | lost pet | home town | now lasting |
-finden        | find found found    | person | acc | lost pet | home town nature | luck
-verlieren     | lose lost lost      | person | acc | lost | town nature | luck
-vergessen     | forget forgot forgotten | person | acc | lost gift document | work | luck
-brauchen      | need                | person | acc | device thing furniture vehicle clothing | | state
-mögen         | like                | person | acc | readable dish pet show art child | | state present
-lieben        | love                | person | acc | family pet town | | state present
-besuchen      | visit               | person | acc | person sight town | | habit
-treffen       | meet met met        | person | acc | person | town eat | habit
-reparieren    | repair              | person | acc | machine furniture | repair | now lasting | schnell vorsichtig
-bauen         | build built built   | profession family | acc | home Boot Tisch Schrank Brücke | | now
-putzen        | clean               | person | acc | opening room | | habit now lasting | schnell
-waschen       | wash                | person | acc | clothing vehicle Hund Pferd | | now lasting | vorsichtig
-malen         | paint               | person | acc | nature sight Pferd Vogel Blume | read | now lasting | langsam
-singen        | sing sang sung      | person | acc | music | eat nature | habit now lasting | laut leise
-hören         | hear heard heard    | person | acc | music Vogel Hund | home nature | luck
-öffnen        | open                | person | acc | opening Brief luggage Geschenk Flasche | | | vorsichtig leise
-zumachen      | close               | person | acc | opening luggage | | | vorsichtig leise
-tragen        | wear wore worn      | person | acc | clothing | work town | habit now
-tragen        | carry               | person | acc | luggage furniture | | now | langsam vorsichtig
-bezahlen      | pay paid paid       | person | acc | Rechnung | eat |
-beantworten   | answer              | person | acc | Frage Brief Nachricht | | | schnell höflich
-verstehen     | understand understood understood | person | acc | matter | | state
-lernen        | learn               | learner child | acc | Gedicht music | work | now lasting
-lösen         | solve               | person | acc | Problem Aufgabe | work | | schnell
-fotografieren | photograph          | person | acc | sight animal nature child | | now
-füttern       | feed fed fed        | person | acc | animal | farm | habit now lasting
-mitbringen    | bring brought brought | person | acc | dish gift Flasche | |
-anrufen       | call                | person | acc | person | | habit now
-abholen       | pick_up             | person | acc | person luggage | fetch | habit
-einladen      | invite              | person | acc | person | |
-aufräumen     | tidy_up             | person | acc | room Wohnung | | habit now | schnell
-anziehen      | put_on put put      | person | acc | clothing | | | schnell langsam
-anmachen      | turn_on             | person | acc | switched | | |
-ausmachen     | turn_off            | person | acc | switched | | |
-wegwerfen     | throw_away threw thrown | person | acc | readable Flasche clothing | | |
-vorbereiten   | prepare             | person | acc | event exam Bericht dish | work | now lasting |
-unterschreiben | sign               | person | acc | Vertrag Arbeitsvertrag Brief | work |
-verlassen     | leave left left     | person | acc | home town Krankenhaus Büro Museum | | | leise schnell
-mieten        | rent                | person | acc | vehicle home Zimmer | |
-verstecken    | hide hid hidden     | person | acc | gift lost Brief | hide |
-begrüßen      | greet               | person | acc | person | town | | laut höflich
-beobachten    | watch               | person | acc | animal person | nature town | now lasting | leise
-geben         | give gave given     | person | dat acc | portable thing readable | |
-schenken      | give gave given     | person | dat acc | portable gift clothing | |
-zeigen        | show showed shown   | person | dat acc | art readable room home town | |
-erzählen      | tell told told      | person | dat acc | Geschichte Liebesgeschichte Plan Idee | | habit
-schicken      | send sent sent      | person | dat acc | written gift | |
-leihen        | lend lent lent      | person | dat acc | Buch Fahrrad Auto portable | |
-vorlesen      | read read read      | person | dat acc | Geschichte Gedicht Brief Buch | home | habit now | leise laut
-erklären      | explain receiver          | person | dat acc | matter Vertrag | work | now | langsam
-empfehlen     | recommend receiver        | person | dat acc | Buch Roman Film Restaurant Hotel | |
-zurückgeben   | return receiver           | person | dat acc | Buch lost portable | |
-helfen        | help                | person | dat | person | work home | habit now
-danken        | thank               | person | dat | person | | | höflich
-folgen        | follow              | person pet | dat | person | town nature | now | langsam
-zuhören       | listen+to           | person | dat | person | work eat | now
-antworten     | answer              | person | dat | person | | | schnell höflich
-gratulieren   | congratulate        | person | dat | person | |
-vertrauen     | trust               | person | dat | person | | state present
-gehören       | belong+to           | vehicle furniture device clothing home portable | dat | person | | state present
-gefallen      | like swap           | show readable art clothing town | dat | person | | state luck
-warten        | wait+for            | person | auf:acc | person transport | town fetch | now lasting habit
-denken        | think+of thought thought | person | an:acc | person event exam | | habit
-sprechen      | talk+to             | person | mit:dat | person | work eat town | now lasting habit | laut leise
-spielen       | play+with           | child | mit:dat | pet child Ball | home nature | now lasting habit
-träumen       | dream+of            | person | von:dat | Reise Haus Pferd Boot | | habit vague
-aufpassen     | look+after          | person | auf:acc | child pet | home | habit now lasting
-nachdenken    | think+about thought thought | person | über:acc | matter event | | now lasting habit
-teilnehmen    | take_part+in took taken | person | an:dat | event exam | |
-freuen        | look_forward+to     | person | auf:acc | event gift | | state present
-erinnern      | remember            | person | an:acc | event exam person | | state
-kümmern       | take_care+of took taken | person | um:acc | child animal | farm home | habit lasting
-beschweren    | complain+about      | person | über:acc | Rechnung Hotel Restaurant Suppe | | luck | laut höflich
-lachen        | laugh+about         | person | über:acc | Geschichte Film Fehler | | habit now | laut
-schlafen      | sleep slept slept   | person pet | | | sleep | habit now lasting
-arbeiten      | work                | person | | | work farm | habit now lasting | langsam schnell
-tanzen        | dance               | person | | | eat nature | habit now lasting
-schwimmen     | swim swam swum      | person | | | water | habit now lasting | langsam schnell
-spielen       | play                | child pet | | | home nature | habit now lasting | laut leise
-sitzen        | sit sat sat         | person | | | read eat | habit now lasting placed
-warten        | wait                | person | | | fetch town | now lasting
-frühstücken   | have_breakfast had had | person | | | eat | habit now lasting
-einkaufen     | shop                | person | | | shop | habit now lasting
 gehen         | go went gone        | person | dir | | | habit
+kaufen        | buy bought bought   | person | acc | food clothing Buch Zeitung Blume | shop | habit now
+lesen         | read read read      | person | acc | readable | read | habit now lasting | langsam leise
+warten        | wait+for            | person | auf:acc | person transport | town fetch | now lasting habit
+helfen        | help                | person | dat | person | work home | habit now
+arbeiten      | work                | person | | | work farm | habit now lasting | langsam schnell
+suchen        | look+for            | person | acc | lost pet | home town | now lasting |
+geben         | give gave given     | person | dat acc | portable thing readable | |
+anrufen       | call                | person | acc | person | | habit now
+sprechen      | talk+to             | person | mit:dat | person | work eat town | now lasting habit | laut leise
+schreiben     | write wrote written | person | acc | written | read | now lasting | langsam
 fahren        | drive drove driven  | person | dir | | | habit
-laufen        | run ran run         | person pet | dir | | | habit now | schnell
-zurückkommen  | come_back came come | person | | | | luck
+schlafen      | sleep slept slept   | person pet | | | sleep | habit now lasting
+essen         | eat ate eaten       | person | acc | food | eat | habit now lasting | langsam schnell
+besuchen      | visit               | person | acc | person sight town | | habit
+finden        | find found found    | person | acc | lost pet | home town nature | luck
+brauchen      | need                | person | acc | device thing furniture vehicle clothing | | state
+zeigen        | show showed shown   | person | dat acc | art readable room home town | |
+treffen       | meet met met        | person | acc | person | town eat | habit
+trinken       | drink drank drunk   | person | acc | drink | eat | habit now lasting | langsam schnell
+denken        | think+of thought thought | person | an:acc | person event exam | | habit
+kaufen        | buy bought bought   | person | acc | vehicle furniture device home portable | |
+spielen       | play+with           | child | mit:dat | pet child Ball | home nature | now lasting habit
+kennen        | know knew known     | person | acc | person | | state present
+abholen       | pick_up             | person | acc | person luggage | fetch | habit
+warten        | wait                | person | | | fetch town | now lasting
+schenken      | give gave given     | person | dat acc | portable gift clothing | |
+danken        | thank               | person | dat | person | | | höflich
+reparieren    | repair              | person | acc | machine furniture | repair | now lasting | schnell vorsichtig
+mögen         | like                | person | acc | readable dish pet show art child | | state present
+einladen      | invite              | person | acc | person | |
+putzen        | clean               | person | acc | opening room | | habit now lasting | schnell
+vergessen     | forget forgot forgotten | person | acc | lost gift document | work | luck
+tanzen        | dance               | person | | | eat nature | habit now lasting
+öffnen        | open                | person | acc | opening Brief luggage Geschenk | | | vorsichtig leise
+erklären      | explain receiver    | person | dat acc | matter | work | now | langsam
+kochen        | cook                | person | acc | soup Kartoffel Ei | cook | habit now lasting |
+verkaufen     | sell sold sold      | person | acc | vehicle furniture device home art | |
+zuhören       | listen+to           | person | dat | person | work eat | now
+lachen        | laugh+about         | person | über:acc | Geschichte Film Fehler | | habit now | laut
+aufräumen     | tidy_up             | person | acc | room | | habit now | schnell
+tragen        | wear wore worn      | person | acc | clothing | work town | habit now
+kümmern       | take_care+of took taken | person | um:acc | child animal | farm home | habit lasting
+verlieren     | lose lost lost      | person | acc | lost | town nature | luck
+spielen       | play                | child pet | | | home nature | habit now lasting | laut leise
+schicken      | send sent sent      | person | dat acc | written gift | |
+freuen        | look_forward+to     | person | auf:acc | event gift | | state present
+aufpassen     | look+after          | person | auf:acc | child pet | home | habit now lasting
+sitzen        | sit sat sat         | person | | | read eat | habit now lasting placed
+bauen         | build built built   | profession family | acc | home Tisch Brücke | | now
+zumachen      | close               | person | acc | opening luggage | | | vorsichtig leise
+verstehen     | understand understood understood | person | acc | matter | | state
+träumen       | dream+of            | person | von:dat | Reise Haus Pferd | | habit vague
+antworten     | answer              | person | dat | person | | | schnell höflich
+singen        | sing sang sung      | person | acc | music | eat nature | habit now lasting | laut leise
+mitbringen    | bring brought brought | person | acc | dish gift | |
+einkaufen     | shop                | person | | | shop | habit now lasting
+lieben        | love                | person | acc | family pet town | | state present
+nachdenken    | think+about thought thought | person | über:acc | matter event | | now lasting habit
+vorlesen      | read read read      | person | dat acc | Geschichte Gedicht Brief Buch | home | habit now | leise laut
+tragen        | carry               | person | acc | luggage furniture | | now | langsam vorsichtig
+lösen         | solve               | person | acc | Problem Aufgabe | work | | schnell
+bezahlen      | pay paid paid       | person | acc | Rechnung | eat |
+frühstücken   | have_breakfast had had | person | | | eat | habit now lasting
+malen         | paint               | person | acc | nature sight Pferd Vogel Blume | read | now lasting | langsam
+gefallen      | like swap           | show readable art clothing town | dat | person | | state luck
+zurückgeben   | return receiver     | person | dat acc | Buch lost portable | |
+teilnehmen    | take_part+in took taken | person | an:dat | event exam | |
+anziehen      | put_on put put      | person | acc | clothing | | | schnell langsam
 ankommen      | arrive              | person | | | fetch | luck
-aufstehen     | get_up got got      | person | | | | habit luck
+verlassen     | leave left left     | person | acc | home town Krankenhaus Büro Museum | | | leise schnell
+erinnern      | remember            | person | an:acc | event exam person | | state
+beschweren    | complain+about      | person | über:acc | Rechnung Hotel Restaurant Suppe | | luck | laut höflich
+füttern       | feed fed fed        | person | acc | animal | farm | habit now lasting
+schwimmen     | swim swam swum      | person | | | water | habit now lasting | langsam schnell
+ausmachen     | turn_off            | person | acc | switched | | |
+gehören       | belong+to           | vehicle furniture device clothing home portable | dat | person | | state present
+zurückkommen  | come_back came come | person | | | | luck
+anmachen      | turn_on             | person | acc | switched | | |
 """
 
 _DOUBLED = ("put", "get", "sit", "run", "swim", "shop", "forget")
 
 # Noun | location (with dative) | direction, case | English location | English direction | groups
 _PLACES = """
-Küche       | in | in acc  | in  | into | home eat cook hide
-Garten      | in | in acc  | in  | into | home eat read sleep repair hide
+Küche       | in | in acc  | in  | into | home eat cook
+Garten      | in | in acc  | in  | into | home eat read sleep repair
 Park        | in | in acc  | in  | to   | town read nature
 Stadt       | in | in acc  | in  | to   | town shop
 Markt       | auf | auf acc | at | to   | town shop
@@ -643,13 +547,10 @@ Hotel       | in | in acc  | in  | to   | eat sleep fetch
 Restaurant  | in | in acc  | in  | to   | eat
 Wald        | in | in acc  | in  | into | nature
 See         | an | an acc  | at  | to   | nature
-Strand      | an | an acc  | on  | to   | nature sleep
 Bauernhof   | auf | auf acc | on | to   | farm
-Supermarkt  | in | in acc  | in  | to   | shop
-Werkstatt   | in | in acc  | in  | to   | repair
-Zimmer      | in | in acc  | in  | into | sleep hide
-Theater     | in | in acc  | at  | to   | show
-Museum      | in | in acc  | in  | to   | show
+Strand      | an | an acc  | on  | to   | nature sleep
+Zimmer      | in | in acc  | in  | into | sleep
+Museum      | in | in acc  | in  | to   | sights
 See         | in | in acc  | in  | into | water
 """
 
@@ -660,8 +561,6 @@ CITIES = (
     Phrase("London", "London"),
     Phrase("Wien", "Vienna"),
     Phrase("München", "Munich"),
-    Phrase("Köln", "Cologne"),
-    Phrase("Rom", "Rome"),
 )
 MALE_NAMES = ("Peter", "Thomas", "Paul", "Martin")
 FEMALE_NAMES = ("Anna", "Maria", "Julia", "Laura")
@@ -700,9 +599,7 @@ MONTHS = (
     Phrase("März", "March"),
     Phrase("April", "April"),
     Phrase("Mai", "May"),
-    Phrase("Juni", "June"),
     Phrase("August", "August"),
-    Phrase("Oktober", "October"),
     Phrase("Dezember", "December"),
 )
 PAST_TIMES = (
@@ -711,7 +608,6 @@ PAST_TIMES = (
     Phrase("letzte Woche", "last week"),
     Phrase("letzten Monat", "last month"),
     Phrase("letztes Jahr", "last year"),
-    Phrase("letzten Sommer", "last summer"),
     Phrase("heute Morgen", "this morning"),
 )
 FUTURE_TIMES = (
@@ -720,7 +616,6 @@ FUTURE_TIMES = (
     Phrase("nächste Woche", "next week"),
     Phrase("nächsten Monat", "next month"),
     Phrase("nächstes Jahr", "next year"),
-    Phrase("nächsten Sommer", "next summer"),
     Phrase("heute Abend", "this evening"),
 )
 HABITUAL_TIMES = (

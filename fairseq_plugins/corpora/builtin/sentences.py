@@ -86,19 +86,16 @@ _TO_HOME = Phrase("nach Hause", "home")
 _CONTRADICTIONS = {
     ("alt", "child"),
     ("jung", "Großvater"),
+    ("jung", "Junge"),
     ("jung", "Großmutter"),
-    ("groß", "Hase"),
     ("groß", "Vogel"),
     ("schwer", "Lampe"),
-    ("grau", "flower"),
-    ("braun", "Vogel"),
-    ("süß", "Kartoffelsalat"),
     ("alt", "Geschenk"),
     ("neu", "Prüfung"),
     ("klein", "Kinder"),
-    ("hoch", "Apfelbaum"),
 }
-_COMPOUND_SHARE = 0.2
+_COMPOUND_SHARE = 0.15
+_NEAR = ("home", "repair")
 _LIVING = ("person", "family", "child", "profession", "own", "pet")
 
 
@@ -161,16 +158,22 @@ class Sampler:
             raise _NothingFits
         return items[self._random.randrange(len(items))]
 
+    def _often_early(self, items: Sequence[Item]) -> Item:
+        """One of ``items``; those that stand first come up most, as words of a language are not equally frequent."""
+        if not items:
+            raise _NothingFits
+        return items[min(self._random.randrange(len(items)), self._random.randrange(len(items)))]
+
     def _chance(self, probability: float) -> bool:
         return self._random.random() < probability
 
     def _noun(self, names: tuple[str, ...]) -> Noun:
-        fitting = [noun for noun in NOUNS.values() if noun.is_a(names) and noun.german not in self._used]
+        fitting = [noun for noun in NOUNS.values() if noun.is_a(names) and noun.english not in self._used]
         compounds = [noun for noun in fitting if "compound" in noun.kinds]
         simple = [noun for noun in fitting if "compound" not in noun.kinds]
         use_compound = compounds and (not simple or self._chance(_COMPOUND_SHARE))
-        noun = self._one(compounds if use_compound else simple)
-        self._used.add(noun.german)
+        noun = self._often_early(compounds if use_compound else simple)
+        self._used.add(noun.english)
         return noun
 
     def _adjective(self, noun: Noun) -> Adjective | None:
@@ -182,7 +185,7 @@ class Sampler:
             if (noun.is_a(adjective.kinds) or noun.german == "Blume" and "flower" in adjective.kinds)
             and not any((adjective.german, name) in _CONTRADICTIONS for name in (noun.german, *noun.kinds))
         ]
-        return self._one(fitting) if fitting else None
+        return self._often_early(fitting) if fitting else None
 
     def _proper_name(self) -> NounPhrase:
         gender = self._one(("m", "f"))
@@ -220,15 +223,15 @@ class Sampler:
             phrase = replace(phrase, determiner="indefinite")
         elif self._chance(0.08) and not noun.is_a(("family", "own")):
             phrase = replace(phrase, determiner="this")
-        plural = 0.0 if noun.german in ("Vater", "Mutter", "Chef") else 0.15
+        plural = 0.0 if noun.german in ("Vater", "Mutter", "Chef", "Großvater", "Großmutter") else 0.15
         if phrase.determiner in ("definite", "possessive") and self._chance(plural):
             phrase = replace(phrase, plural=True)
-        if not short and self._chance(0.3):
+        if not short and self._chance(0.2):
             phrase = replace(phrase, adjective=self._adjective(noun))
         return phrase
 
     def _possessor(self, subject: NounPhrase | None) -> tuple[str, str]:
-        if subject is None:
+        if subject is None or subject.noun is not None and not subject.animate:
             return self._one(("1s", "1s", "1p")), ""
         if subject.person == "3s" and subject.gender == "n":
             return "1s", ""
@@ -239,7 +242,8 @@ class Sampler:
         return subject.person, subject.gender if subject.person == "3s" else ""
 
     def _speaker(self) -> NounPhrase:
-        person = self._one(("1s", "1p", "3sm", "3sf"))
+        # "He" beside somebody else would seem to be that person.
+        person = self._one(("1s", "1p") if self._used else ("1s", "1p", "3sm", "3sf"))
         return NounPhrase(pronoun=True, number_and_person=person[:2], name_gender=person[2:])
 
     def _subject(self, frame: Frame, anaphoric: bool = False, short: bool = False) -> NounPhrase:
@@ -275,15 +279,12 @@ class Sampler:
             owner = self._someone(("profession", "family", "own"), short=True)
             if owner.noun and not owner.plural and owner.determiner in ("definite", "possessive"):
                 phrase = replace(phrase, owner=owner)
-        elif noun.is_a(("food", "portable", "readable", "clothing", "gift", "matter")):
-            count = self._small_number() if "readable" in noun.kinds else self._random.randint(2, 12)
+        elif noun.is_a(("food", "portable", "readable", "gift", "matter")) and "dish" not in noun.kinds:
+            count = self._random.randint(2, 12)
             phrase = replace(phrase, determiner="none", plural=True, count=count)
-        if not (short or phrase.owner) and self._chance(0.45):
+        if not (short or phrase.owner) and self._chance(0.33):
             phrase = replace(phrase, adjective=self._adjective(noun))
         return phrase
-
-    def _small_number(self) -> int:
-        return self._random.randint(2, 12) if self._chance(0.6) else self._random.randint(13, 99)
 
     def _object(self, frame: Frame, subject: NounPhrase, short: bool = False) -> NounPhrase:
         people = tuple(name for name in frame.objects if name in _LIVING)
@@ -298,9 +299,9 @@ class Sampler:
     def _past_time(self) -> Phrase:
         draw = self._random.random()
         if draw < 0.45:
-            return self._one(PAST_TIMES)
+            return self._often_early(PAST_TIMES)
         if draw < 0.65:
-            count, unit = self._random.randint(2, 12), self._one(TIME_UNITS)
+            count, unit = self._random.randint(2, 12), self._often_early(TIME_UNITS)
             if unit.english == "years" and self._chance(0.5):
                 count = self._random.randint(13, 40)
             return Phrase(f"vor {german.number(count)} {unit.german}", f"{english.number(count)} {unit.english} ago")
@@ -309,21 +310,21 @@ class Sampler:
     def _future_time(self) -> Phrase:
         draw = self._random.random()
         if draw < 0.5:
-            return self._one(FUTURE_TIMES)
+            return self._often_early(FUTURE_TIMES)
         if draw < 0.65:
-            count, unit = self._random.randint(2, 12), self._one(TIME_UNITS)
+            count, unit = self._random.randint(2, 12), self._often_early(TIME_UNITS[:3])
             return Phrase(f"in {german.number(count)} {unit.german}", f"in {english.number(count)} {unit.english}")
         return self._dated()
 
     def _dated(self) -> Phrase:
         """A weekday, a part of one, a date, a month, or an hour."""
-        draw, day = self._random.random(), self._one(WEEKDAYS)
+        draw, day = self._random.random(), self._often_early(WEEKDAYS)
         if draw < 0.3:
             return Phrase(f"am {day.german}", f"on {day.english}")
         if draw < 0.5:
             part = self._one(DAY_PARTS)
             return Phrase(f"am {day.german}{part.german}", f"on {day.english} {part.english}")
-        month = self._one(MONTHS)
+        month = self._often_early(MONTHS)
         if draw < 0.7:
             date = self._random.randint(1, 31 if month.english not in ("April", "June") else 30)
             return Phrase(
@@ -336,8 +337,8 @@ class Sampler:
 
     def _habitual_time(self) -> Phrase:
         if self._chance(0.7):
-            return self._one(HABITUAL_TIMES)
-        day = self._one(WEEKDAYS)
+            return self._often_early(HABITUAL_TIMES)
+        day = self._often_early(WEEKDAYS)
         return Phrase(f"jeden {day.german}", f"every {day.english}")
 
     def _location(self, groups: tuple[str, ...]) -> Location:
@@ -345,38 +346,43 @@ class Sampler:
         if "home" in groups and self._chance(0.3):
             return Location(fixed=_HOME)
         if "nature" not in groups and "farm" not in groups and "water" not in groups and self._chance(0.15):
-            city = self._one(CITIES)
+            city = self._often_early(CITIES)
             return Location(fixed=Phrase(f"in {city.german}", f"in {city.english}"))
-        place = self._one(fitting)
+        place = self._often_early(fitting)
         return Location(place=place, phrase=self._place_phrase(place.noun))
 
     def _place_phrase(self, noun: Noun) -> NounPhrase:
         phrase = NounPhrase(noun=noun)
-        compounds = [other for other in NOUNS.values() if other.german.endswith(noun.german.lower())]
+        compounds = [
+            other
+            for other in NOUNS.values()
+            if other.german.endswith(noun.german.lower()) and "compound" in other.kinds
+        ]
         if compounds and self._chance(0.2):
             phrase = replace(phrase, noun=self._one(compounds))
         if self._chance(0.25):
             phrase = replace(phrase, adjective=self._adjective(noun))
-        self._used.add(phrase.noun.german)
+        self._used.add(phrase.noun.english)
         return phrase
 
-    def _direction(self, groups: tuple[str, ...] = ()) -> Location:
-        """Somewhere to go, of these groups if any are given."""
+    def _direction(self, groups: tuple[str, ...] = (), far: bool = False) -> Location:
+        """Somewhere to go, of these groups if any are given; ``far`` enough to go by car."""
         draw = 1.0 if groups else self._random.random()
         if draw < 0.15:
             return Location(fixed=_TO_HOME, direction=True)
         if draw < 0.35:
-            city = self._one(CITIES)
+            city = self._often_early(CITIES)
             return Location(fixed=Phrase(f"nach {city.german}", f"to {city.english}"), direction=True)
         places = [
             place
             for place in PLACES
             if place.groups != ("water",)
-            and place.noun.german not in self._used
+            and place.noun.english not in self._used
             and place.noun.german != "Straße"
+            and not (far and any(group in _NEAR for group in place.groups))
             and (not groups or any(group in groups for group in place.groups))
         ]
-        place = self._one(places)
+        place = self._often_early(places)
         return Location(place=place, phrase=self._place_phrase(place.noun), direction=True)
 
     def _frames(self, *flags: str, without: tuple[str, ...] = ()) -> list[Frame]:
@@ -413,10 +419,10 @@ class Sampler:
             subject = self._subject(frame, anaphoric, short)
         clause = Clause(frame, subject, tense, gap=gap)
         if tense == "modal":
-            clause = replace(clause, modal=self._one(MODALS))
+            clause = replace(clause, modal=self._often_early(MODALS))
         clause = self._with_objects(clause, head, short)
         if "dir" in frame.pattern:
-            clause = replace(clause, direction=self._direction())
+            clause = replace(clause, direction=self._direction(far=frame.german.infinitive == "fahren"))
             if frame.german.infinitive == "fahren" and self._chance(0.6):
                 # "fahren" is driving in one's own car, and going in anything else.
                 clause = replace(
@@ -443,7 +449,7 @@ class Sampler:
         if not clause.negated:
             if frame.manners and clause.frequency is None and not clause.gladly and self._chance(0.3):
                 clause = replace(clause, manner=MANNERS[self._one(frame.manners)])
-            placed = "placed" in frame.flags or places and self._chance(0.45)
+            placed = "placed" in frame.flags or places and self._chance(0.35)
             if frame.places and gap != "place" and placed:
                 clause = replace(clause, location=self._location(frame.places))
         return clause
@@ -519,7 +525,7 @@ class Sampler:
             frames = self._frames(without=("present",))
         if subject is not None:
             frames = [frame for frame in frames if self._suits(subject, frame)]
-        return self._clause(self._one(frames), tense, subject, **options)
+        return self._clause(self._often_early(frames), tense, subject, **options)
 
     @staticmethod
     def _suits(subject: NounPhrase, frame: Frame) -> bool:
@@ -632,10 +638,10 @@ class Sampler:
             for frame in self._frames(without=("present", "luck") if tense != "perfect" else ("present",))
             if frame.german.particle + frame.german.infinitive in verbs and "person" in frame.subjects
         ]
-        return self._clause(self._one(frames), tense, subject, negatable=False, **options)
+        return self._clause(self._often_early(frames), tense, subject, negatable=False, **options)
 
     def _because_of_state(self) -> Pair:
-        state, tense = self._one(STATES), self._one(("perfect", "perfect", "modal"))
+        state, tense = self._often_early(STATES), self._one(("perfect", "perfect", "modal"))
         despite = self._chance(0.35)
         clause = self._following(state.despite if despite else state.because, tense, anaphoric=True)
         past = clause.tense == "perfect" or clause.modal.past
@@ -655,12 +661,16 @@ class Sampler:
             if frame.english.base in bases and frame.pattern == ("acc",) and "food" not in frame.objects
         ]
         clause = self._clause(
-            self._one(frames), self._one(("perfect", "modal", "future")), anaphoric=True, negatable=False, places=False
+            self._often_early(frames),
+            self._one(("perfect", "modal", "future")),
+            anaphoric=True,
+            negatable=False,
+            places=False,
         )
         if clause.modal and clause.modal.past:
             clause = replace(clause, tense="perfect", modal=None)
         thing = pronoun_for(clause.accusative)
-        reason_frame = _NEED if not thing.animate else _LIKE
+        reason_frame = _LIKE if clause.accusative.noun is None or clause.accusative.noun.is_a(_LIVING) else _NEED
         reason = Clause(reason_frame, pronoun_for(clause.subject), accusative=thing)
         return (
             [*german.main_clause(clause), ",", "weil", *german.subordinate(reason), "."],
@@ -672,9 +682,7 @@ class Sampler:
         speaker = self._subject(frame, short=True)
         opinion = Clause(frame, speaker)
         tenses = (
-            ("future", "modal")
-            if frame.german.infinitive == "hoffen"
-            else ("perfect", "perfect", "present", "future", "modal")
+            ("future",) if frame.german.infinitive == "hoffen" else ("perfect", "perfect", "present", "future", "modal")
         )
         content = self._event(tenses=tenses)
         return (
@@ -685,7 +693,7 @@ class Sampler:
     def _whether(self) -> Pair:
         content = self._event(tenses=("perfect", "perfect", "modal", "future"), negatable=False)
         if self._chance(0.5):
-            asker = Clause(_ASK, self._someone(), tense=self._one(("present", "present")))
+            asker = Clause(_ASK, self._someone(), tense="present")
         else:
             asker = Clause(_KNOW, self._subject(_KNOW, short=True), negated=True)
         return (
@@ -695,7 +703,9 @@ class Sampler:
 
     def _purpose(self) -> Pair:
         frames = [frame for frame in FRAMES if frame.pattern == ("dir",) and frame.english.base != "run"]
-        clause = self._clause(self._one(frames), self._one(("perfect", "perfect", "future", "modal")), negatable=False)
+        clause = self._clause(
+            self._often_early(frames), self._one(("perfect", "perfect", "future", "modal")), negatable=False
+        )
         aims = self._frames(without=("luck", "present", "state"))
         aims = [
             frame
@@ -703,12 +713,15 @@ class Sampler:
             if self._suits(clause.subject, frame)
             and frame.places
             and "water" not in frame.places
-            and "wear" != frame.english.base
+            and "placed" not in frame.flags
+            and frame.english.base != "wear"
         ]
         aim = self._clause(
-            self._one(aims), "present", clause.subject, times=False, places=False, negatable=False, short=True
+            self._often_early(aims), "present", clause.subject, times=False, places=False, negatable=False, short=True
         )
-        clause = replace(clause, direction=self._direction(aim.frame.places))
+        clause = replace(
+            clause, direction=self._direction(aim.frame.places, far=clause.frame.german.infinitive == "fahren")
+        )
         clause = self._front(clause)
         return (
             [*german.main_clause(clause), ",", "um", *german.infinitive(aim), "."],
@@ -723,10 +736,10 @@ class Sampler:
         if not hoping and self._chance(0.6):
             attempt = self._front(replace(attempt, time=self._past_time()))
         aims = [frame for frame in self._frames(without=("luck", "present", "state")) if self._suits(subject, frame)]
-        content = self._clause(self._one(aims), "present", subject, times=False, negatable=False)
+        content = self._clause(self._often_early(aims), "present", subject, times=False, negatable=False)
         return (
             [*german.main_clause(attempt), ",", *german.infinitive(content), "."],
-            [*english.statement(replace(attempt)), *english.infinitive(content), "."],
+            [*english.statement(attempt), *english.infinitive(content), "."],
         )
 
     def _condition(self) -> Pair:
@@ -737,7 +750,7 @@ class Sampler:
             condition = ([word, *time.german.split(), rest], [*weather.english.split(), *time.english.split()])
             clause = self._event(tenses=("future", "modal"), times=False)
         else:
-            person, cause = self._someone(anaphoric=True), self._one(STATES)
+            person, cause = self._someone(anaphoric=True), self._often_early(STATES)
             state = self._state(cause, person, "present")
             condition = (german.subordinate(state), english.statement(state))
             clause = self._following(cause.because, self._one(("future", "modal")), pronoun_for(person), times=False)
@@ -749,10 +762,10 @@ class Sampler:
         )
 
     def _habit_under_condition(self) -> Pair:
-        person, cause = self._someone(anaphoric=True), self._one(STATES)
+        person, cause = self._someone(anaphoric=True), self._often_early(STATES)
         state = self._state(cause, person, "present")
         clause = self._following(cause.because, "present", pronoun_for(person), times=False)
-        clause = replace(clause, frequency=self._one(FREQUENCIES))
+        clause = replace(clause, frequency=self._one(FREQUENCIES[:3]))
         clause = replace(clause, manner=None)
         return (
             ["wenn", *german.subordinate(state), ",", *german.verb_first(clause), "."],
@@ -761,8 +774,8 @@ class Sampler:
 
     def _meanwhile(self) -> Pair:
         frames = self._frames("lasting")
-        first = self._clause(self._one(frames), "perfect", times=False, negatable=False)
-        second = self._clause(self._one(frames), "perfect", times=False, negatable=False)
+        first = self._clause(self._often_early(frames), "perfect", times=False, negatable=False)
+        second = self._clause(self._often_early(frames), "perfect", times=False, negatable=False)
         return (
             ["während", *german.subordinate(first), ",", *german.verb_first(second), "."],
             ["while", *english.statement(first), ",", *english.statement(second), "."],
@@ -777,7 +790,9 @@ class Sampler:
         )
 
     def _beforehand(self) -> Pair:
-        first = self._event(tenses=("perfect",), anaphoric=True, times=False, negatable=False)
+        # Nobody forgets or loses a thing "before" something else.
+        frames = self._frames(without=("present", "state", "luck"))
+        first = self._clause(self._often_early(frames), "perfect", anaphoric=True, times=False, negatable=False)
         second = self._event(pronoun_for(first.subject), ("perfect",), times=False, negatable=False)
         return (
             ["bevor", *german.subordinate(first), ",", *german.verb_first(second), "."],
@@ -798,7 +813,7 @@ class Sampler:
         )
 
     def _consequence(self) -> Pair:
-        person, cause = self._someone(anaphoric=True), self._one(STATES)
+        person, cause = self._someone(anaphoric=True), self._often_early(STATES)
         state = self._state(cause, person, "past")
         clause = self._following(
             cause.because, self._one(("perfect", "perfect", "modal")), pronoun_for(person), times=False
@@ -850,7 +865,7 @@ class Sampler:
             for frame in self._frames(without=("luck", "present", "state"))
             if frame.pattern == ("acc",) and not frame.english_pattern and "person" in frame.subjects
         ]
-        frame = self._one(frames)
+        frame = self._often_early(frames)
         patient = self._object(frame, NounPhrase(pronoun=True, number_and_person="1s"))
         if patient.determiner in ("none", "possessive") or patient.noun is None or patient.plural:
             patient = NounPhrase(noun=self._noun(frame.objects))
@@ -870,10 +885,10 @@ class Sampler:
 
     def _price(self) -> Pair:
         thing = self._thing(("vehicle", "device", "clothing", "furniture"), None, definite=True)
-        price = self._euros(40, 999)
+        price = self._euros(40, 99) if self._chance(0.6) else self._euros(100, 999)
         cost = Clause(_COST, thing)
         payer = Clause(_PAY, self._someone(short=True), "perfect")
-        paid = self._euros(21, 99)
+        paid = self._euros(20, 39)
         verb, right = german.finite(payer)
         german_words = [
             *german.main_clause(cost),
@@ -888,7 +903,9 @@ class Sampler:
 
     def _age(self) -> Pair:
         person = replace(self._someone(("family", "own", "profession"), anaphoric=True), plural=False)
-        years, since, city = self._random.randint(41, 95), self._random.randint(2, 40), self._one(CITIES)
+        years, since, city = self._random.randint(25, 65), self._random.randint(2, 24), self._often_early(CITIES)
+        if person.noun and person.noun.german.startswith("Groß"):
+            years, since = self._random.randint(61, 99), self._random.randint(11, 40)
         if person.noun and "child" in person.noun.kinds:
             years, since = self._random.randint(13, 25), self._random.randint(2, 12)
         age = Predicate(Phrase(f"{german.number(years)} Jahre alt", f"{english.number(years)} years old"))
@@ -951,11 +968,11 @@ class Sampler:
 
     def _described_place(self) -> Pair:
         frames = [frame for frame in self._frames(without=("present", "state")) if frame.places]
-        frame = self._one(frames)
+        frame = self._often_early(frames)
         place = self._one([place for place in PLACES if any(group in frame.places for group in place.groups)])
         head = NounPhrase(noun=place.noun)
         adjective = self._adjective(place.noun)
-        self._used.add(place.noun.german)
+        self._used.add(place.noun.english)
         if adjective is None or adjective.german == "neu":
             raise _NothingFits
         clause = self._clause(frame, "perfect", gap="place", places=False, short=True, negatable=False)

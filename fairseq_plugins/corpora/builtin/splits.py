@@ -37,9 +37,9 @@ def split(
     Raises:
         InputError: a size is negative or unknown, or the grammar has not so many different sentences.
     """
-    sizes = dict(SIZES if sizes is None else sizes)
+    sizes = {**SIZES, **(sizes or {})}
     if set(sizes) != set(SIZES) or any(size < 0 for size in sizes.values()):
-        raise InputError(f"sizes {sizes}: give train, valid and test, none of them negative")
+        raise InputError(f"sizes {sizes}: give numbers of train, valid and test pairs, none of them negative")
     seen: set[tuple[str, ...]] = set()
     patterns: dict[tuple[str, ...], str] = {}
     result: dict[str, list[Pair]] = {"train": [], "valid": [], "test": []}
