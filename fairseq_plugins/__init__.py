@@ -1,7 +1,12 @@
 """Recurrent and hybrid sequence-to-sequence architectures for fairseq: importing this package (or naming its folder with
 ``--user-dir``) registers them."""
 
-from . import compat
+import logging
+
+# It would ask for a package that nothing here needs, each time that fairseq is imported.
+logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
+
+from . import compat  # noqa: E402
 
 compat.apply()  # before anything imports fairseq's parts
 

@@ -11,9 +11,10 @@
 # Further options are passed on to fairseq-train and win over the configuration: scripts/train.sh CONFIG --max-epoch 3
 # The exact fairseq-train command is printed first, so that it can be copied.
 #
-# Across machines, run that command under torchrun on each of them, for example on 2 machines with 8 GPUs:
-#   torchrun --no-python --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST:29500 fairseq-train ...
-# with --distributed-world-size left out of it.
+# Across machines, run that command under torchrun on each of them, with the number of all GPUs at its end; for example
+# on 2 machines with 8 GPUs each:
+#   torchrun --no-python --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST:29500 \
+#     fairseq-train ... --distributed-world-size 16
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 [[ $# -ge 1 ]] || { print_help >&2; exit 2; }

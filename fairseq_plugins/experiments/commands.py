@@ -284,7 +284,7 @@ def run(
 ) -> int:
     """Runs a command, hands over each line of its standard output, and returns its exit status.
 
-    The command does not outlive us: it is interrupted when we are interrupted or terminated.
+    The command does not outlive us: it is terminated when we are interrupted or terminated.
 
     Args:
         command: program and arguments
@@ -309,7 +309,8 @@ def run(
             on_line(line)
         return process.wait()
     except BaseException:
-        process.send_signal(signal.SIGINT)
+        # Not SIGINT: a shell that starts us in the background has us and the command ignore it.
+        process.terminate()
         try:
             process.wait(timeout=20)
         except subprocess.TimeoutExpired:

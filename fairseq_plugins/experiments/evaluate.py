@@ -46,8 +46,9 @@ def main(arguments: list[str]) -> None:
 
     log = work / "generate" / f"{subset}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = log.with_name(f"{subset}.unfinished.log")
     count = len(references.tokens)
-    with open(log, "w", encoding="utf-8") as stream, tqdm(total=count, unit=" sentences", disable=None) as bar:
+    with open(unfinished, "w", encoding="utf-8") as stream, tqdm(total=count, unit=" sentences", disable=None) as bar:
 
         def write(line: str) -> None:
             stream.write(line)
@@ -56,8 +57,9 @@ def main(arguments: list[str]) -> None:
         # fairseq-generate's own bar would count batches, and its log goes to the standard error.
         status = commands.run(command, write, stderr=subprocess.STDOUT)
     if status != 0:
-        sys.exit(f"error: fairseq-generate ended with exit status {status}; its output stands in {log}")
-    tokens = hypotheses(read_lines(log), count, log)
+        sys.exit(f"error: fairseq-generate ended with exit status {status}; its output stands in {unfinished}")
+    tokens = hypotheses(read_lines(unfinished), count, unfinished)
+    os.replace(unfinished, log)
     text = [data.preparation.detokenize_target(line) for line in tokens]
     language = data.preparation.target_lang
     for name, lines in ((f"{subset}.tok.{language}", tokens), (f"{subset}.{language}", text)):

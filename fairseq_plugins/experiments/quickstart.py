@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
     files = [part for split in ("train", "valid", "test") for part in (f"--{split}", text / split)]
     step(
         [script("prepare_parallel"), "--src-lang", "de", "--tgt-lang", "en", *files]
-        + ["--tokenizer", "moses", "--bpe-size", 1000, "--output", data]
+        + ["--tokenizer", "moses", "--bpe-size", 3000, "--output", data]
     )
 
     heading("Training both models, one thread each")

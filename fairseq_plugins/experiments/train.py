@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,9 @@ def main(arguments: list[str]) -> None:
             print(f"{last}: {resumed['updates']:,} updates were done before", flush=True)
         else:
             with TrainingLog(work) as log:
-                status = commands.run(command, log.write, pass_fds=[lock])
+                # On a terminal fairseq draws its bar there; elsewhere errors belong into the log.
+                stderr = None if sys.stderr.isatty() else subprocess.STDOUT
+                status = commands.run(command, log.write, stderr, pass_fds=[lock])
             if status != 0:
                 sys.exit(f"error: fairseq-train ended with exit status {status}; its output stands in {work / LOG}")
         if not last.exists():
