@@ -95,7 +95,7 @@ _CONTRADICTIONS = {
     ("klein", "Kinder"),
 }
 _COMPOUND_SHARE = 0.15
-_NEAR = ("home", "repair")
+_NEAR = ("Küche", "Garten", "Zimmer")
 _LIVING = ("person", "family", "child", "profession", "own", "pet")
 
 
@@ -379,7 +379,7 @@ class Sampler:
             if place.groups != ("water",)
             and place.noun.english not in self._used
             and place.noun.german != "Straße"
-            and not (far and any(group in _NEAR for group in place.groups))
+            and not (far and place.noun.german in _NEAR)
             and (not groups or any(group in groups for group in place.groups))
         ]
         place = self._often_early(places)
@@ -643,7 +643,8 @@ class Sampler:
     def _because_of_state(self) -> Pair:
         state, tense = self._often_early(STATES), self._one(("perfect", "perfect", "modal"))
         despite = self._chance(0.35)
-        clause = self._following(state.despite if despite else state.because, tense, anaphoric=True)
+        verbs = state.despite if despite else state.because
+        clause = self._following(verbs, tense, anaphoric=True, times=tense == "perfect")
         past = clause.tense == "perfect" or clause.modal.past
         reason = self._state(state, pronoun_for(clause.subject), "past" if past else "present")
         conjunction = Phrase("obwohl", "although") if despite else Phrase("weil", "because")
