@@ -92,7 +92,8 @@ def sha256(path: str | os.PathLike[str]) -> str:
 def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     """The lines of a UTF-8 file without their line ends (``\\n``; a ``\\r`` before it goes too), one at a time.
 
-    A file whose name ends in ``.gz`` is unpacked. Only ``\\n`` ends a line, so that both sides of a parallel text split alike whatever characters they hold.
+    Only ``\\n`` ends a line, so that both sides of a parallel text split alike whatever characters they hold. A file
+    whose name ends in ``.gz`` is unpacked on the way.
 
     Raises:
         InputError: the file is missing or damaged, or a line is not UTF-8; the message names file and line.
@@ -107,7 +108,8 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     number = 0
     with stream:
         try:
-            for number, line in enumerate(stream, start=1):
+            for line in stream:
+                number += 1
                 yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError as error:
             raise InputError(

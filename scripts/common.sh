@@ -26,10 +26,38 @@ find_python() {
   command -v "$PYTHON" >/dev/null || fail "no '$PYTHON' found: run scripts/quickstart.sh, or name a Python with PYTHON=..."
 }
 
+# Sets $PYTHON to one that this project and the named distributions are installed for. Where $PYTHON is not, it is what
+# .venv is made of, and everything is installed there.
+#
+#   ensure_environment "" && ensure_environment dev pytest pytest-xdist
+ensure_environment() {
+  local extras=$1
+  shift
+  find_python
+  has_installed fairseq-plugins "$@" && return
+  if [[ ! -x $project/.venv/bin/python ]]; then
+    echo "making $project/.venv with $("$PYTHON" --version)"
+    # A folder that is not whole would be taken for the environment the next time.
+    "$PYTHON" -m venv "$project/.venv" || {
+      rm -rf "$project/.venv"
+      fail "'$PYTHON -m venv' failed: on Debian and Ubuntu, install python3-venv; or name another Python with PYTHON=..."
+    }
+  fi
+  PYTHON=$project/.venv/bin/python
+  has_installed fairseq-plugins "$@" && return
+  PYTHON=$PYTHON "$project/scripts/install.sh" ${extras:+--extras "$extras"}
+}
+
+has_installed() {
+  "$PYTHON" -c 'import sys; from importlib.metadata import version; [version(name) for name in sys.argv[1:]]' "$@" 2>/dev/null
+}
+
 # Becomes `python -m fairseq_plugins.MODULE ARGUMENTS...`, so that signals reach Python and no shell stands between.
-# The environment's Python finds the installed package; the checkout comes first where it is not installed.
+# The checkout comes first on Python's path: it is what the scripts belong to, whatever else is installed.
 exec_module() {
   find_python
+  has_installed fairseq-fixed || has_installed fairseq ||
+    fail "fairseq is not installed for $PYTHON: run scripts/install.sh or scripts/quickstart.sh, or name another PYTHON=..."
   export PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH}
   exec "$PYTHON" -m "fairseq_plugins.$1" "${@:2}"
 }

@@ -67,3 +67,21 @@ def output_lines(stdout: str, kind: str) -> dict[int, str]:
         if tab and label.startswith(f"{kind}-") and label[2:].isdigit():
             lines.setdefault(int(label[2:]), text)
     return lines
+
+
+def train_in_process(*options: str | os.PathLike[str]) -> None:
+    """``fairseq-train`` with these options in this process, which saves its start-up time."""
+    from fairseq import checkpoint_utils
+    from fairseq import options as fairseq_options
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from fairseq_cli import train
+
+    # Worker processes that outlive the call would have pytest wait for them.
+    args = [os.fspath(option) for option in options] + ["--num-workers", "0"]
+    parsed = fairseq_options.parse_args_and_arch(fairseq_options.get_training_parser(), args)
+    try:
+        train.main(convert_namespace_to_omegaconf(parsed))
+    finally:
+        # fairseq keeps the best score of a run on its functions, where the next run in this process would find it.
+        for function in checkpoint_utils.save_checkpoint, train.should_stop_early:
+            vars(function).pop("best", None)

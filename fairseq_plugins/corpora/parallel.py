@@ -43,11 +43,14 @@ from fairseq_plugins.files import InputError, atomic_directory, atomic_file, rea
 FORMAT = 1
 """The version of ``preparation.json``: raised when its meaning changes."""
 PREPARATION = "preparation.json"
+DOWNLOAD = "download"
+"""The one thing that may stand in an output folder before its preparation: what was downloaded for it."""
 TOKENIZERS = ("moses", "none")
 BPES = (*SUBWORD_MODELS, "none")
 
 _PROGRESS = ".progress.json"
-_LOCK = ".lock"
+_FOLDERS = ("raw", "tokens", "bpe", "bin")
+_RESULTS = {"origin", "bpe_models", "splits", "dictionary_sizes", "commands", "versions"}
 _BLOCK = 1 << 14
 _FINAL_STOP = re.compile(r"(?<=[^\s.])\.$")
 
@@ -55,8 +58,8 @@ _FINAL_STOP = re.compile(r"(?<=[^\s.])\.$")
 class Tokenizer:
     """One side's tokenisation and lower-casing, and the way back.
 
-    Spaces are always normalised: every run of white space (no-break spaces, tabs, …) becomes one space and none stands at
-    the ends. fairseq would do it anyway, and only so does a line stay one line in every reader.
+    Spaces are always normalised: every run of white space (no-break spaces, tabs, …) becomes one space, and none stands
+    at the ends. fairseq would do it anyway, and only so does a line stay one line in every reader.
     """
 
     def __init__(self, language: str, kind: str = "none", escape: bool = True, lowercase: bool = False) -> None:
@@ -71,14 +74,15 @@ class Tokenizer:
             raise InputError(f"unknown tokenizer {kind!r}: choose one of {', '.join(TOKENIZERS)}")
         self.language, self.kind, self.escape, self.lowercase = language, kind, escape, lowercase
         if kind == "moses":
-            self._moses = sacremoses.MosesTokenizer(lang=language)
-            self._demoses = sacremoses.MosesDetokenizer(lang=language)
+            moses_language = language.split("_")[0]  # de of de_AT
+            self._moses = sacremoses.MosesTokenizer(lang=moses_language)
+            self._demoses = sacremoses.MosesDetokenizer(lang=moses_language)
 
     def __call__(self, line: str) -> str:
         """A line of text as tokens separated by single spaces."""
         if self.kind == "moses":
             line = self._moses.tokenize(line, return_str=True, escape=self.escape)
-            # Moses' own script takes the last full stop off every sentence, even one that ends in "U.S."; this port of it
+            # Moses' own script takes the last full stop off every sentence, even one that ends in "U.S."; sacremoses
             # leaves it on abbreviations and numbers.
             line = _FINAL_STOP.sub(" .", line.rstrip())
         if self.lowercase:
@@ -115,6 +119,8 @@ class Preparation:
     """The vocabulary (sentencepiece) or the number of merge operations (subword-nmt); of each side when not joint."""
     joint: bool = True
     """One subword model and one dictionary for both sides."""
+    origin: dict[str, str] = dataclasses.field(default_factory=dict)
+    """What the given files were taken from, such as an archive and its checksum."""
     bpe_models: dict[str, str] = dataclasses.field(default_factory=dict)
     """Language → model file, relative to the folder."""
     splits: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
@@ -128,6 +134,10 @@ class Preparation:
 
     def __post_init__(self) -> None:
         self._folder: Path | None = None
+        for language in (self.source_lang, self.target_lang):
+            # fairseq writes and reads names like train.de-en.de
+            if not re.fullmatch(r"\w+", language):
+                raise InputError(f"language {language!r}: use letters, digits and _ only, such as de or zh_CN")
         if self.source_lang == self.target_lang:
             raise InputError(f"source and target language are both {self.source_lang!r}: give each its own code")
         for name, known in (("tokenizer", TOKENIZERS), ("bpe", BPES), ("given", ("raw", "tokens"))):
@@ -231,6 +241,7 @@ def prepare(
     inputs: Mapping[str, tuple[Path, Path]],
     output: str | os.PathLike[str],
     workers: int = 1,
+    check: Callable[[dict[str, int]], None] | None = None,
 ) -> Preparation:
     """Prepares a corpus: text, tokens, BPE, fairseq-preprocess.
 
@@ -242,6 +253,7 @@ def prepare(
         inputs: split (``train``, ``valid``, ``test``, ``test1``, …) → its source and target file (plain or ``.gz``).
         output: the folder to write; new, empty, or from an earlier run.
         workers: processes for tokenisation, BPE and fairseq-preprocess.
+        check: gets the number of pairs left in each split after cleaning; raises InputError to go no further.
 
     Returns:
         The steps with everything that was counted and learned, as saved in ``preparation.json``.
@@ -252,7 +264,7 @@ def prepare(
     if workers < 1:
         raise InputError(f"workers is {workers}: it must be at least 1")
     if ("valid" in inputs) == (steps.valid_every is not None):
-        raise InputError("give either validation files or how to split them off the training files, not both or neither")
+        raise InputError("give either validation files or how to split them off the training files")
     output = Path(output)
     plan = dataclasses.asdict(steps)
     plan["splits"] = {
@@ -263,7 +275,7 @@ def prepare(
         if progress is None:
             print(f"{output} is up to date")
             return Preparation.load(output)
-        return _Run(steps, inputs, output, workers, plan, progress).run()
+        return _Run(steps, inputs, output, workers, plan, progress).run(check)
 
 
 class _Run:
@@ -282,8 +294,10 @@ class _Run:
         self.progress = progress
         self.languages = (steps.source_lang, steps.target_lang)
 
-    def run(self) -> Preparation:
+    def run(self, check: Callable[[dict[str, int]], None] | None) -> Preparation:
         counts = self._step("text", self._write_text)
+        if check is not None:
+            check({split: count["kept"] for split, count in counts.items()})
         bpe_models = self._step("bpe", self._write_bpe)
         command = self._step("bin", self._write_bin)
         splits = {split: {**self.plan["splits"].get(split, {}), **counts[split]} for split in counts}
@@ -322,8 +336,8 @@ class _Run:
             for split, paths in self.inputs.items():
                 counts |= self._write_split(split, paths, folders)
         for split, count in counts.items():
-            dropped = [f"{name} {number:,}" for name, number in count["dropped"].items() if number]
-            print(f"{split}: {count['kept']:,} of {count['read']:,} pairs" + (f" (dropped: {', '.join(dropped)})" * bool(dropped)))
+            dropped = ", ".join(f"{number:,} {reason}" for reason, number in count["dropped"].items() if number)
+            print(f"{split}: {count['kept']:,} pairs" + f" (dropped: {dropped})" * bool(dropped))
             if count["kept"] == 0:
                 raise InputError(f"no pair of {split} is left after cleaning: check min-length, max-length and ratio")
         return counts
@@ -440,46 +454,74 @@ class _Run:
 def _claimed(output: Path, plan: dict[str, Any]) -> Iterator[dict[str, Any] | None]:
     """Has a folder for itself, and yields what an earlier run with the same plan finished, or ``None`` for everything.
 
+    After an :class:`InputError` in the block the folder is as if there had been no run.
+
     Raises:
         InputError: the folder holds something else, or another run is at work in it.
     """
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file: name a folder for --output")
-    known = {PREPARATION, _PROGRESS, _LOCK}
-    if output.is_dir() and (names := set(os.listdir(output))) and not names & known:
-        raise InputError(f"{output} is not empty and holds no preparation: name another folder for --output")
-    output.mkdir(parents=True, exist_ok=True)
-    with open(output / _LOCK, "w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{output}: another preparation is at work in this folder") from None
-        if (output / PREPARATION).exists():
-            finished = dataclasses.asdict(Preparation.load(output))
-            differing = [name for name in plan if name not in _RESULTS and finished[name] != plan[name]]
-            for split in sorted({*plan["splits"], *finished["splits"]}):
-                given = plan["splits"].get(split, {}).get("sha256")
-                if finished["splits"].get(split, {}).get("sha256") != given:
-                    differing.append(f"the {split} files")
-            if differing:
+    created = not output.exists()
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{output}: cannot make this folder ({error.strerror}): name another for --output") from None
+    with _locked(output):
+        names = set(os.listdir(output)) - {DOWNLOAD}
+        if names and not names & {PREPARATION, _PROGRESS}:
+            raise InputError(f"{output} is not empty and holds no preparation: name another folder for --output")
+        if PREPARATION in names:
+            if differing := _differences(plan, dataclasses.asdict(Preparation.load(output))):
                 raise InputError(
                     f"{output} was prepared otherwise ({', '.join(differing)}): remove it, or name another folder"
                 )
             yield None
             return
         progress: dict[str, Any] = {}
-        if (output / _PROGRESS).exists():
+        if _PROGRESS in names:
             progress = json.loads((output / _PROGRESS).read_text(encoding="utf-8"))
-            if progress.pop("plan") != json.loads(json.dumps(plan)):
+            if _differences(plan, progress.pop("plan")):
                 progress = {}
         for leftover in itertools.chain(output.glob(".*.tmp"), output.glob(".*.old")):
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         if not progress:
+            _remove_stages(output)
             _write_json(output / _PROGRESS, {"plan": plan})
-        yield progress
+        try:
+            yield progress
+        except InputError:
+            _remove_stages(output)
+            (output / _PROGRESS).unlink()
+            if created:
+                output.rmdir()
+            raise
 
 
-_RESULTS = {"bpe_models", "splits", "dictionary_sizes", "commands", "versions"}
+def _remove_stages(output: Path) -> None:
+    for name in _FOLDERS:
+        shutil.rmtree(output / name, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise InputError(f"{folder}: another preparation is at work in this folder") from None
+    finally:
+        os.close(descriptor)
+
+
+def _differences(plan: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """In words, what of a plan is otherwise in another plan or preparation."""
+    differing = [name for name in plan if name not in _RESULTS and other.get(name) != plan[name]]
+    for split in sorted({*plan["splits"], *other["splits"]}):
+        checksums = [splits.get(split, {}).get("sha256") for splits in (plan["splits"], other["splits"])]
+        if checksums[0] != checksums[1]:
+            differing.append(f"the {split} files")
+    return differing
 
 
 def read_pairs(paths: tuple[Path, Path]) -> Iterator[tuple[str, str]]:
@@ -529,7 +571,7 @@ class _PairFunction:
 def _map(
     function: _PairFunction, pairs: Iterable[tuple[str, str]], workers: int, description: str
 ) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """Yields each pair with what the function makes of it, in order; with processes and a progress bar on a terminal."""
+    """Yields each pair with what the function makes of it, in order. Shows a progress bar on a terminal."""
     pairs = iter(pairs)
     with contextlib.ExitStack() as stack:
         progress = stack.enter_context(tqdm(desc=description, unit=" pairs", disable=None))
@@ -592,15 +634,17 @@ def add_bpe_arguments(parser: argparse.ArgumentParser, size: int) -> None:
         metavar="N",
         help="vocabulary of SentencePiece, merge operations of subword-nmt; default: %(default)s",
     )
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes; default: %(default)s")
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes; default: the number of CPUs"
+    )
     parser.add_argument("--output", required=True, metavar="DIR", help="a new folder, or one of an earlier run")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="prepare_parallel.sh",
-        description="Prepares parallel text for fairseq. Nothing is lower-cased or tokenised unless asked. PREFIX stands "
-        "for the files PREFIX.SRC and PREFIX.TGT (or PREFIX.SRC.gz), line by line translations of each other, in UTF-8.",
+        description="Prepares parallel text for fairseq. Nothing is lower-cased or tokenised unless asked. PREFIX "
+        "stands for the files PREFIX.SRC and PREFIX.TGT (or PREFIX.SRC.gz), UTF-8, line by line translations.",
     )
     parser.add_argument("--src-lang", required=True, metavar="SRC", help="source language's code, such as de")
     parser.add_argument("--tgt-lang", required=True, metavar="TGT", help="target language's code, such as en")
@@ -612,9 +656,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lowercase", action="store_true")
     parser.add_argument("--tokenizer", choices=TOKENIZERS, default="none", help="default: %(default)s")
     parser.add_argument("--no-escape", action="store_true", help="Moses tokens with & < > ' \" | [ ] as they are")
-    parser.add_argument("--min-length", type=int, default=1, metavar="N", help="of training pairs; default: %(default)s")
-    parser.add_argument("--max-length", type=int, metavar="N", help="tokens of a training pair's longer side")
-    parser.add_argument("--ratio", type=float, metavar="R", help="of a training pair's lengths, at most")
+    cleaning = parser.add_argument_group("cleaning", "training pairs that are dropped, by tokens before BPE")
+    cleaning.add_argument("--min-length", type=int, default=1, metavar="N", help="a side shorter; default: %(default)s")
+    cleaning.add_argument("--max-length", type=int, metavar="N", help="a side longer")
+    cleaning.add_argument("--ratio", type=float, metavar="R", help="a side more than R times as long as the other")
     joint = parser.add_mutually_exclusive_group()
     joint.add_argument("--joint", action="store_true", default=True, help="one BPE and dictionary (the default)")
     joint.add_argument("--separate", dest="joint", action="store_false", help="a BPE and dictionary for each side")

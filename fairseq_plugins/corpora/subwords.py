@@ -1,7 +1,7 @@
 """Byte-pair encoding behind one interface, with an adapter for SentencePiece and one for subword-nmt.
 
-Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units". Both adapters are deterministic, and
-``decode(encode(line)) == line`` for every line without a leading, trailing or double space.
+Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units". Both adapters are deterministic,
+and ``decode(encode(line)) == line`` for every line without a leading, trailing or double space.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import io
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
@@ -73,7 +73,7 @@ class SubwordModel(ABC):
 
 
 class SentencePieceModel(SubwordModel):
-    """SentencePiece's BPE on the text as it is: no normalisation, every character of the training text in the vocabulary.
+    """SentencePiece's BPE of the text as it is: not normalised, each character of the training text in the vocabulary.
 
     Kudo and Richardson 2018. Spaces are part of the pieces, so languages without spaces need no tokenisation.
     """
@@ -104,8 +104,8 @@ class SentencePieceModel(SubwordModel):
             message = str(error)
             if largest := re.search(r"too high \(\d+\).*<= (\d+)", message):
                 raise InputError(
-                    f"a vocabulary of {size} pieces is more than the training text allows: the largest possible size is "
-                    f"{largest[1]}"
+                    f"a vocabulary of {size} pieces is more than the training text allows: "
+                    f"the largest possible size is {largest[1]}"
                 ) from None
             if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
                 raise InputError(
@@ -144,13 +144,14 @@ class SubwordNMTModel(SubwordModel):
         # The library reports its progress and where it stops on standard error; the count below says the same.
         with contextlib.redirect_stderr(io.StringIO()):
             try:
-                learn_bpe.learn_bpe([cls._escape(line) for line in lines], codes, size)
+                learn_bpe.learn_bpe((cls._escape(line) for line in lines), codes, size)
             except ValueError:  # max() of no pairs: every word is one character long
                 pass
         learned = max(0, codes.getvalue().count("\n") - 1)  # the first line is the version
         if learned < size:
             raise InputError(
-                f"{size} merge operations are more than the training text allows: the largest possible size is {learned}"
+                f"{size} merge operations are more than the training text allows: "
+                f"the largest possible size is {learned}"
             )
         with atomic_file(path) as stream:
             stream.write(codes.getvalue())
@@ -173,12 +174,3 @@ class SubwordNMTModel(SubwordModel):
 
 
 SUBWORD_MODELS: dict[str, type[SubwordModel]] = {model.name: model for model in (SentencePieceModel, SubwordNMTModel)}
-
-
-def learn_and_load(
-    kind: str, sides: Sequence[Iterable[str]], size: int, path: str | os.PathLike[str]
-) -> SubwordModel:
-    """Learns one model of the kind ``sentencepiece`` or ``subword-nmt`` from all the sides' lines, and loads it."""
-    model = SUBWORD_MODELS[kind]
-    model.learn((line for side in sides for line in side), size, path)
-    return model(path)

@@ -1,4 +1,4 @@
-"""A configuration → the exact commands of fairseq, their options checked by fairseq's own parsers, and how they are run."""
+"""A configuration → fairseq's exact commands, their options checked by fairseq's own parsers; and how to run them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .. import __path__ as package_path
+from ..checkpoints import architecture as architecture_of
+from ..checkpoints import read_checkpoint
 from ..corpora.parallel import Preparation
-from ..files import InputError
+from ..files import InputError, report_input_errors
 from .config import Configuration, Section, nearest
-from .interim import read_checkpoint
 
 # Set by the scripts' own arguments: in a configuration they would tie an experiment to one place.
 RESERVED = {
@@ -52,6 +53,7 @@ class PreparedData:
         Raises:
             InputError: it is not prepared, or a dictionary is missing.
         """
+        folder = Path(os.path.abspath(folder))  # checkpoints keep it, and are used from anywhere
         preparation = Preparation.load(folder)
         for language in preparation.source_lang, preparation.target_lang:
             dictionary = folder / "bin" / f"dict.{language}.txt"
@@ -80,8 +82,8 @@ def train_command(
     Raises:
         InputError: an option or a value that fairseq's parser does not know, or more GPUs than there are.
     """
-    options = option_arguments("train", configuration.train, extra)
     architecture(configuration, extra)
+    options = option_arguments("train", configuration.train, extra)
     command = [executable("fairseq-train"), *data.arguments(), "--save-dir", str(work / "checkpoints")]
     command += options
     available = available_gpus()
@@ -91,7 +93,7 @@ def train_command(
         raise InputError(f"--gpus {gpus}: PyTorch sees {available} GPUs here; ask for at most as many, 0 is the CPU")
     # Said even for one process: fairseq's default is as many as there are GPUs, with --cpu too.
     command += ["--distributed-world-size", str(max(1, gpus)), *(["--cpu"] if gpus == 0 else [])]
-    return check("train", [*command, *extra], configuration)
+    return check("train", [*command, *extra], configuration.train)
 
 
 def generate_command(
@@ -102,13 +104,25 @@ def generate_command(
     gpus: int | None,
     extra: Sequence[str],
 ) -> list[str]:
-    """The fairseq-generate command of a configuration: ``checkpoint`` (or several, ``a.pt:b.pt``) translates ``subset``."""
+    """The fairseq-generate command by which ``checkpoint`` (or several, ``a.pt:b.pt``) translates a subset."""
     options = option_arguments("generate", configuration.generate, extra)
-    if gpus is None:
-        gpus = available_gpus()
     command = [executable("fairseq-generate"), *data.arguments(), "--path", checkpoint, "--gen-subset", subset]
-    command += [*data.preparation.fairseq_bpe_arguments(), *options, *(["--cpu"] if gpus == 0 else [])]
-    return check("generate", [*command, *extra], configuration)
+    command += [*data.preparation.fairseq_bpe_arguments(), *options, *_decoding_device(gpus), *extra]
+    return check("generate", command, configuration.generate)
+
+
+def interactive_command(
+    data: PreparedData, checkpoint: str, source: Path, gpus: int | None, extra: Sequence[str]
+) -> list[str]:
+    """The fairseq-interactive command that translates the sentences, in BPE, of the file ``source``."""
+    command = [executable("fairseq-interactive"), *data.arguments(), "--path", checkpoint, "--input", str(source)]
+    # Sentences of similar length are batched within a buffer.
+    command += ["--buffer-size", "1024", "--batch-size", "32", *data.preparation.fairseq_bpe_arguments()]
+    return check("interactive", [*command, *_decoding_device(gpus), *extra], {})
+
+
+def _decoding_device(gpus: int | None) -> list[str]:
+    return ["--cpu"] if gpus == 0 or available_gpus() == 0 else []
 
 
 def option(arguments: Sequence[str], *names: str) -> str | None:
@@ -133,19 +147,25 @@ def architecture(configuration: Configuration, extra: Sequence[str] = ()) -> str
     return chosen or configuration.train["arch"].text
 
 
-def check_architecture(path: str | Path, expected: str | None) -> None:
-    """Checks that a checkpoint can be read and that its architecture is the expected one, or (None) any known one.
+def checked_checkpoint(path: str | Path, expected: str | None = None) -> dict[str, Any]:
+    """Reads a checkpoint whose architecture is the expected one, or (None) any that fairseq knows.
 
     Raises:
         InputError: it is missing, truncated, or of another architecture.
     """
     from fairseq.models import ARCH_MODEL_REGISTRY
 
-    found = read_checkpoint(path)["cfg"]["model"].arch
+    checkpoint = read_checkpoint(path)
+    found = str(architecture_of(checkpoint))
     if expected is not None and found != expected:
-        raise InputError(f"{path}: a checkpoint of '{found}', but the configuration says '{expected}'; give another --work")
+        raise InputError(
+            f"{path}: a checkpoint of '{found}', but '{expected}' is what is asked for; give another --work"
+        )
     if found not in ARCH_MODEL_REGISTRY:
-        raise InputError(f"{path}: a checkpoint of '{found}', which fairseq does not know{nearest(found, ARCH_MODEL_REGISTRY)}")
+        raise InputError(
+            f"{path}: a checkpoint of '{found}', which fairseq does not know{nearest(found, ARCH_MODEL_REGISTRY)}"
+        )
+    return checkpoint
 
 
 def executable(name: str) -> str:
@@ -198,15 +218,15 @@ def option_arguments(kind: str, section: Section, extra: Sequence[str] = ()) -> 
     return arguments
 
 
-def check(kind: str, command: list[str], configuration: Configuration) -> list[str]:
+def check(kind: str, command: list[str], section: Section) -> list[str]:
     """Lets fairseq's own parser read a whole command, and returns it.
 
     Raises:
-        InputError: the parser refuses it; the message names file and line where the configuration is the reason.
+        InputError: the parser refuses it; where the configuration is the reason, the message names file and line.
     """
     from fairseq import options as fairseq_options
 
-    parser = _parser(kind, configuration)
+    parser = _parser(kind, section)
     _, unknown = fairseq_options.parse_args_and_arch(parser, input_args=command[1:], parse_known=True)
     if unknown:
         known = [option for option in parser._option_string_actions if option.startswith("--")]
@@ -214,17 +234,18 @@ def check(kind: str, command: list[str], configuration: Configuration) -> list[s
     return command
 
 
-def _parser(kind: str, configuration: Configuration | None = None) -> argparse.ArgumentParser:
+def _parser(kind: str, section: Section) -> argparse.ArgumentParser:
+    """fairseq's parser; what it refuses becomes an InputError."""
     from fairseq import options as fairseq_options
 
     parser = {
         "train": fairseq_options.get_training_parser,
         "generate": fairseq_options.get_generation_parser,
+        "interactive": fairseq_options.get_interactive_generation_parser,
     }[kind]()
 
     def error(message: str) -> NoReturn:
         found = re.match(r"argument (?:-\w/)?--([\w-]+)", message)
-        section = {"train": configuration.train, "generate": configuration.generate}[kind] if configuration else {}
         value = section.get(found[1]) if found else None
         raise InputError(f"{value.place}: {message}" if value else f"fairseq-{kind}: {message}")
 
@@ -236,7 +257,7 @@ def _options(kind: str, section: Section, extra: Sequence[str]) -> dict[str, arg
     """Every option of fairseq's parser, with those that the chosen architecture, task, optimizer … bring along."""
     from fairseq import options as fairseq_options
 
-    parser = _parser(kind)
+    parser = _parser(kind, section)
     choices = []
     for key, value in section.items():
         action = parser._option_string_actions.get(f"--{key}")
@@ -284,10 +305,9 @@ def run(
         env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **os.environ},
     )
     try:
-        with termination_as_interrupt():
-            for line in process.stdout:
-                on_line(line)
-            return process.wait()
+        for line in process.stdout:
+            on_line(line)
+        return process.wait()
     except BaseException:
         process.send_signal(signal.SIGINT)
         try:
@@ -296,20 +316,6 @@ def run(
             process.kill()
             process.wait()
         raise
-
-
-@contextlib.contextmanager
-def termination_as_interrupt() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt inside the block, as Ctrl-C does."""
-
-    def interrupt(*_) -> NoReturn:
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 @contextlib.contextmanager
@@ -326,15 +332,18 @@ def only_one(folder: Path) -> Iterator[int]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"{folder}: a training is running there already; wait for it or give another --work") from None
+            raise InputError(f"{folder}: a training is at work there; wait for it, or give another --work") from None
         yield lock.fileno()
 
 
 def main_of(main: Callable[[list[str]], None]) -> None:
-    """Runs an entry point: bad input is one sentence and status 1, an interruption status 130."""
-    from ..files import report_input_errors
+    """Runs an entry point. Bad input is one sentence and status 1; Ctrl-C and SIGTERM stop it, with status 130."""
 
-    # fairseq's parsers report at INFO that a user dir is imported and optional packages are missing.
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    # fairseq's parsers report at INFO that a user dir is imported and that optional packages are missing.
     logging.disable(logging.INFO)
     try:
         report_input_errors(lambda: main(sys.argv[1:]))

@@ -1,7 +1,7 @@
 """A configuration: one YAML file for each experiment, which says what differs from the file named by its ``base``.
 
-The sections ``train`` and ``generate`` hold options of fairseq-train and fairseq-generate under their own names; fairseq's
-own parsers check them (:mod:`fairseq_plugins.experiments.commands`). Nothing unknown is accepted anywhere.
+The sections ``train`` and ``generate`` hold options of fairseq-train and fairseq-generate under their own names;
+fairseq's own parsers check them (:mod:`fairseq_plugins.experiments.commands`). Nothing unknown is accepted anywhere.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _merged(path: Path, descendants: tuple[Path, ...]) -> dict[str, Section]:
         return own
     base_path = path.parent / base.text
     if not base_path.is_file():
-        raise InputError(f"{base.place}: base: there is no file {base_path} (it is looked for beside the configuration)")
+        raise InputError(f"{base.place}: base: there is no file {base_path} (its place is beside the configuration)")
     sections = _merged(base_path, (*descendants, path.resolve()))
     for name, section in own.items():
         sections[name] = {**sections.get(name, {}), **section}
@@ -190,7 +190,7 @@ def _entries(node: yaml.Node, path: Path, known: Iterable[str] | None, kind: str
 def _value(node: yaml.Node, path: Path, key: str) -> Value:
     place = f"{path}, line {node.start_mark.line + 1}"
     if not isinstance(node, yaml.ScalarNode):
-        raise InputError(f"{place}: {key}: one value was expected; write a list as fairseq does, for example '1e-3,5e-4'")
+        raise InputError(f"{place}: {key}: one value was expected; write a list as fairseq does, such as '1e-3,5e-4'")
     if node.tag == "tag:yaml.org,2002:null":
         raise InputError(f"{place}: {key}: the value is missing")
     return Value(node.value, path, node.start_mark.line + 1)

@@ -7,6 +7,7 @@ smoothing), which the papers report; 'sacreBLEU' is that of the text, against th
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -17,9 +18,9 @@ from pathlib import Path
 from sacrebleu.metrics import BLEU
 from tqdm import tqdm
 
+from ..checkpoints import average_checkpoints, last_checkpoints
 from ..files import InputError, atomic_file, read_lines
 from . import commands, config, results
-from .interim import average_checkpoints, last_checkpoints, read_checkpoint
 
 
 def main(arguments: list[str]) -> None:
@@ -33,19 +34,20 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--gpus", type=int, choices=(0, 1))
     options, extra = parser.parse_known_args(arguments[1:])
     configuration = config.load(arguments[0])
-    work, subset = options.work or configuration.default_work, options.subset
+    work, subset = Path(os.path.abspath(options.work or configuration.default_work)), options.subset
     data = commands.PreparedData.load(options.data or configuration.data_folder)
     references = References.load(data, subset)
     average = configuration.average if options.average is None else options.average
     checkpoint = options.checkpoint or own_checkpoint(work / "checkpoints", average)
     for path in checkpoint.split(":"):
-        commands.check_architecture(path, None if options.checkpoint else commands.architecture(configuration))
+        commands.checked_checkpoint(path, None if options.checkpoint else commands.architecture(configuration))
     command = commands.generate_command(configuration, data, checkpoint, subset, options.gpus, extra)
     print(commands.shown(command), flush=True)
 
     log = work / "generate" / f"{subset}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    with open(log, "w", encoding="utf-8") as stream, tqdm(total=len(references.tokens), unit=" sentences", disable=None) as bar:
+    count = len(references.tokens)
+    with open(log, "w", encoding="utf-8") as stream, tqdm(total=count, unit=" sentences", disable=None) as bar:
 
         def write(line: str) -> None:
             stream.write(line)
@@ -55,7 +57,7 @@ def main(arguments: list[str]) -> None:
         status = commands.run(command, write, stderr=subprocess.STDOUT)
     if status != 0:
         sys.exit(f"error: fairseq-generate ended with exit status {status}; its output stands in {log}")
-    tokens = hypotheses(read_lines(log), len(references.tokens), log)
+    tokens = hypotheses(read_lines(log), count, log)
     text = [data.preparation.detokenize_target(line) for line in tokens]
     language = data.preparation.target_lang
     for name, lines in ((f"{subset}.tok.{language}", tokens), (f"{subset}.{language}", text)):
@@ -115,8 +117,8 @@ class References:
         name = f"{subset}.{data.preparation.target_lang}"
         tokens_path, text_path = data.folder / "tokens" / name, data.folder / "raw" / name
         if not tokens_path.is_file():
-            known = ", ".join(sorted(path.stem for path in tokens_path.parent.glob(f"*.{data.preparation.target_lang}")))
-            raise InputError(f"{tokens_path}: no such file; the prepared sets are {known}")
+            known = sorted(path.stem for path in tokens_path.parent.glob(f"*.{data.preparation.target_lang}"))
+            raise InputError(f"{tokens_path}: no such file; the prepared sets are {', '.join(known)}")
         tokens = list(read_lines(tokens_path))
         if text_path.is_file():
             text = list(read_lines(text_path))
@@ -150,7 +152,7 @@ def hypotheses(log: Iterable[str], count: int, name: str | Path) -> list[str]:
     missing = [number for number in range(count) if number not in best]
     if missing or len(best) != count:
         which = f"; the first missing is sentence {missing[0] + 1}" if missing else ""
-        raise InputError(f"{name}: {len(best):,} sentences were translated, but the reference has {count:,} lines{which}")
+        raise InputError(f"{name}: {len(best):,} sentences were translated, but there are {count:,}{which}")
     return [best[number] for number in range(count)]
 
 

@@ -12,9 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from ..files import InputError, atomic_file
+from .commands import option
 from .config import CHECKOUT
 
-PACKAGES = ("fairseq-plugins", "fairseq-fixed", "fairseq", "torch", "numpy", "sacrebleu", "sentencepiece", "subword-nmt")
+PACKAGES = (
+    "fairseq-plugins",
+    "fairseq-fixed",
+    "fairseq",
+    "torch",
+    "numpy",
+    "sacrebleu",
+    "sacremoses",
+    "sentencepiece",
+    "subword-nmt",
+)
 
 
 def load(work: Path) -> dict[str, Any]:
@@ -25,7 +36,7 @@ def load(work: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise InputError(f"{path}: not valid JSON ({error}); delete it, and training and evaluation write it anew") from None
+        raise InputError(f"{path}: not JSON ({error}); delete it: training and evaluation write it anew") from None
 
 
 def update(work: Path, **values: Any) -> dict[str, Any]:
@@ -62,12 +73,12 @@ def versions() -> dict[str, str]:
     return found
 
 
-def device(gpus: int) -> str:
-    """What a run computes on: ``2 x NVIDIA A100``, or ``CPU, 1 thread``."""
+def device(command: Sequence[str]) -> str:
+    """What a fairseq-train command computes on: ``2 x NVIDIA A100``, or ``CPU, 1 thread``."""
     import torch
 
-    if gpus > 0:
-        return f"{gpus} x {torch.cuda.get_device_name(0)}"
+    if "--cpu" not in command:
+        return f"{option(command, '--distributed-world-size')} x {torch.cuda.get_device_name(0)}"
     threads = int(os.environ.get("OMP_NUM_THREADS") or torch.get_num_threads())
     return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
 
@@ -76,9 +87,11 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows with the same keys as aligned columns: text to the left, numbers to the right, ``-`` for None."""
 
     def cell(value: Any) -> str:
-        return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(
-            value, int
-        ) else str(value)
+        if value is None:
+            return "-"
+        if isinstance(value, float):
+            return f"{value:.2f}"
+        return f"{value:,}" if isinstance(value, int) else str(value)
 
     columns = list(rows[0])
     lines = [columns, *([cell(row[column]) for column in columns] for row in rows)]

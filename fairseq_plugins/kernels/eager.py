@@ -40,6 +40,11 @@ def recurrence(
         )
 
 
+# y (1 - y) and 1 - y^2 times a gradient, each in one pass over memory.
+_sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
+_tanh_backward = torch.ops.aten.tanh_backward.grad_input
+
+
 class _Recurrence(torch.autograd.Function):
     """Time t writes row C + t - 1 of ``hidden``; lag j reads row C + t - 1 - j, always its slots 0 ... C - j."""
 
@@ -63,9 +68,9 @@ class _Recurrence(torch.autograd.Function):
         hidden[:channels] = history.flip(0)
         memories = gates.new_empty(1 + steps, *memory.shape)
         memories[0] = memory
-        # The activations of all gates; for the GRU also what the reset gate multiplies.
         activations = gates.new_empty(steps, channels, batch_size, width)
-        candidates = gates.new_empty(steps, channels, batch_size, hidden_size if cell == "gru" else 0)
+        # What else the cell's backward pass reads: tanh(c) of the LSTM, what the reset gate multiplies in the GRU.
+        inner = gates.new_empty(steps, channels, batch_size, 0 if cell == "rnn" else hidden_size)
         # What the GRU interpolates with, and in "state" what W_hh multiplies: the temporal input s of Eq. 2.
         keeps_s = connection == "state" or cell == "gru"
         temporal = gates.new_empty(steps, channels, batch_size, hidden_size if keeps_s else 0)
@@ -80,13 +85,13 @@ class _Recurrence(torch.autograd.Function):
             elif cell == "gru":
                 _sum_history(temporal[t], hidden, row).mul_(reciprocal)
             output, memory = _cell_forward(
-                cell, activations[t], gates[t], candidate_bias, temporal[t], memories[t], candidates[t]
+                cell, activations[t], gates[t], candidate_bias, temporal[t], memories[t], inner[t]
             )
             _roll_into(hidden[row], output)
-            if cell == "lstm":
+            if memory is not None:
                 _roll_into(memories[t + 1], memory)
 
-        ctx.save_for_backward(hidden, memories, activations, candidates, temporal, weight_hh, weight_connection)
+        ctx.save_for_backward(hidden, memories, activations, inner, temporal, weight_hh, weight_connection)
         ctx.cell, ctx.connection = cell, connection
         ctx.set_materialize_grads(False)
         return hidden, memories
@@ -94,7 +99,7 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_hidden: Tensor | None, grad_memories: Tensor | None) -> tuple[Tensor | None, ...]:
-        hidden, memories, activations, candidates, temporal, weight_hh, weight_connection = ctx.saved_tensors
+        hidden, memories, activations, inner, temporal, weight_hh, weight_connection = ctx.saved_tensors
         cell, connection = ctx.cell, ctx.connection
         steps, channels, batch_size, width = activations.shape
         hidden_size = hidden.size(-1)
@@ -123,10 +128,9 @@ class _Recurrence(torch.autograd.Function):
                 grad_output,
                 grad_memory,
                 activations[t],
-                candidates[t],
+                inner[t],
                 temporal[t],
                 memories[t],
-                memories[t + 1],
                 grad_activations[t],
                 grad_gates[t],
             )
@@ -201,23 +205,27 @@ def _cell_forward(
     candidate_bias: Tensor | None,
     temporal: Tensor,
     memory: Tensor,
-    candidate: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """Eq. 3 for all channels. ``activations`` holds the recurrent share of the gates and becomes their activations."""
+    inner: Tensor,
+) -> tuple[Tensor, Tensor | None]:
+    """Eq. 3 for all channels: h(t) and, for the LSTM, c(t).
+
+    ``activations`` holds the recurrent share of the gates and becomes their activations; ``inner`` is filled.
+    """
     hidden_size = activations.size(-1) // GATES[cell]
     if cell == "lstm":
         activations.add_(gates)
         i_f, g, o = activations.split([2 * hidden_size, hidden_size, hidden_size], dim=-1)
         i, f = i_f.sigmoid_().chunk(2, dim=-1)
         memory = (f * memory).addcmul_(i, g.tanh_())
-        return torch.tanh(memory).mul_(o.sigmoid_()), memory
+        torch.tanh(memory, out=inner)
+        return inner * o.sigmoid_(), memory
     if cell == "gru":
         r_z, n = activations.split([2 * hidden_size, hidden_size], dim=-1)
         r, z = r_z.add_(gates[:, : 2 * hidden_size]).sigmoid_().chunk(2, dim=-1)
-        torch.add(n, candidate_bias, out=candidate)
-        torch.addcmul(gates[:, 2 * hidden_size :], r, candidate, out=n)
-        return torch.lerp(n.tanh_(), temporal, z), memory
-    return activations.add_(gates).tanh_(), memory
+        torch.add(n, candidate_bias, out=inner)
+        torch.addcmul(gates[:, 2 * hidden_size :], r, inner, out=n)
+        return torch.lerp(n.tanh_(), temporal, z), None
+    return activations.add_(gates).tanh_(), None
 
 
 def _cell_backward(
@@ -225,10 +233,9 @@ def _cell_backward(
     grad_output: Tensor,
     grad_memory: Tensor,
     activations: Tensor,
-    candidate: Tensor,
+    inner: Tensor,
     temporal: Tensor,
     memory: Tensor,
-    next_memory: Tensor,
     grad_activations: Tensor,
     grad_gates: Tensor,
 ) -> tuple[Tensor, Tensor | None]:
@@ -237,27 +244,37 @@ def _cell_backward(
     Returns the gradients of c(t - 1) and, for the GRU, of what it interpolates with (beside the gates).
     """
     hidden_size = grad_output.size(-1)
-    grads = grad_activations.split(hidden_size, dim=-1)
     if cell == "lstm":
-        i, f, g, o = activations.split(hidden_size, dim=-1)
-        squashed = torch.tanh(next_memory.roll(-1, dims=0))
-        torch.mul(grad_output * squashed, o * (1 - o), out=grads[3])
-        grad_memory = torch.addcmul(grad_memory, grad_output * o, 1 - squashed * squashed)
-        torch.mul(grad_memory * g, i * (1 - i), out=grads[0])
-        torch.mul(grad_memory * memory, f * (1 - f), out=grads[1])
-        torch.mul(grad_memory * i, 1 - g * g, out=grads[2])
+        i_f, g, o = activations.split([2 * hidden_size, hidden_size, hidden_size], dim=-1)
+        i, f = i_f.chunk(2, dim=-1)
+        grad_i_f, grad_g, grad_o = grad_activations.split([2 * hidden_size, hidden_size, hidden_size], dim=-1)
+        grad_i, grad_f = grad_i_f.chunk(2, dim=-1)
+        torch.mul(grad_output, inner, out=grad_o)
+        _sigmoid_backward(grad_o, o, grad_input=grad_o)
+        # The place of the gradient of g serves for that of tanh(c) until it is needed.
+        torch.mul(grad_output, o, out=grad_g)
+        grad_memory.add_(_tanh_backward(grad_g, inner, grad_input=grad_g))
+        torch.mul(grad_memory, g, out=grad_i)
+        torch.mul(grad_memory, memory, out=grad_f)
+        _sigmoid_backward(grad_i_f, i_f, grad_input=grad_i_f)
+        torch.mul(grad_memory, i, out=grad_g)
+        _tanh_backward(grad_g, g, grad_input=grad_g)
         torch.sum(grad_activations, 0, out=grad_gates)
         return grad_memory.mul_(f), None
     if cell == "gru":
         r, z, n = activations.split(hidden_size, dim=-1)
-        torch.mul(grad_output * (temporal - n), z * (1 - z), out=grads[1])
-        grad_candidate = grad_output * (1 - z) * (1 - n * n)
-        torch.mul(grad_candidate * candidate, r * (1 - r), out=grads[0])
-        torch.mul(grad_candidate, r, out=grads[2])
+        grad_r, grad_z, grad_n = grad_activations.split(hidden_size, dim=-1)
+        torch.mul(grad_output, temporal - n, out=grad_z)
+        _sigmoid_backward(grad_z, z, grad_input=grad_z)
+        grad_interpolated = grad_output * z
+        grad_candidate = _tanh_backward(grad_output - grad_interpolated, n, grad_input=torch.empty_like(n))
+        torch.mul(grad_candidate, inner, out=grad_r)
+        _sigmoid_backward(grad_r, r, grad_input=grad_r)
+        torch.mul(grad_candidate, r, out=grad_n)
         torch.sum(grad_activations[..., : 2 * hidden_size], 0, out=grad_gates[:, : 2 * hidden_size])
         torch.sum(grad_candidate, 0, out=grad_gates[:, 2 * hidden_size :])
-        return grad_memory, grad_output * z
-    torch.mul(grad_output, 1 - activations * activations, out=grad_activations)
+        return grad_memory, grad_interpolated
+    _tanh_backward(grad_output, activations, grad_input=grad_activations)
     torch.sum(grad_activations, 0, out=grad_gates)
     return grad_memory, None
 

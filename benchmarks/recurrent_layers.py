@@ -1,0 +1,176 @@
+"""Times recurrent layers against ``torch.nn.LSTM`` of the same size in the same run.
+
+    python benchmarks/recurrent_layers.py [--threads 1 2] [--sizes translation language_model] [--json FILE]
+
+For each size and number of threads: the forward pass without gradients, and forward and backward together. The
+candidates take turns within each repetition, so that a machine that changes its speed changes it for all. Printed are
+the median, the spread (half the distance between the quartiles, in percent of the median), and the ratio of the
+medians to one layer of ``torch.nn.LSTM``.
+
+The peer ``per-channel loop`` is the MC-RNN as one would write it first: loops over time, channels and predecessors
+around ``torch.nn.LSTMCell``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fairseq_plugins import kernels
+from fairseq_plugins.files import atomic_file
+from fairseq_plugins.modules import MultiChannelRNN
+
+SIZES = {
+    "translation": {"batch": 160, "steps": 25, "input": 256, "hidden": 256},
+    "language_model": {"batch": 64, "steps": 70, "input": 400, "hidden": 1150},
+    "tiny": {"batch": 2, "steps": 3, "input": 4, "hidden": 4},
+}
+REFERENCE = "torch.nn.LSTM"
+
+
+class PerChannelLoop(nn.Module):
+    """MC-RNN by loops over t, k and j around ``torch.nn.LSTMCell``, with a :class:`MultiChannelRNN`'s parameters."""
+
+    def __init__(self, layer: MultiChannelRNN) -> None:
+        super().__init__()
+        self.cell = nn.LSTMCell(layer.input_size, layer.hidden_size)
+        for name, parameter in self.cell.named_parameters():
+            parameter.data.copy_(getattr(layer, name))
+        self.weight_connection = layer.weight_connection
+        self.attention_v, self.attention_r = layer.attention_v, layer.attention_r
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (T, B, D) -> (T, B, H)."""
+        channels, hidden_size, _ = self.weight_connection.shape
+        zero = x.new_zeros(x.size(1), hidden_size)
+        h: dict[tuple[int, int], Tensor] = {}
+        memory = [zero] * channels
+        outputs = []
+        for t, x_t in enumerate(x.unbind(0), start=1):
+            current = []
+            for k in range(1, channels + 1):
+                m = kernels.in_degree(t, k, channels)
+                s = sum(F.linear(h.get((t - j, k), zero), self.weight_connection[j - 1]) for j in range(1, m + 1)) / m
+                h[t, k], memory[k - 1] = self.cell(x_t, (s, memory[k - 1]))
+                current.append(h[t, k])
+            scores = [
+                torch.tanh(F.linear(torch.cat([y, x_t], -1), self.attention_v)) @ self.attention_r for y in current
+            ]
+            weights = torch.softmax(torch.stack(scores), dim=0)
+            outputs.append(sum(weights[k].unsqueeze(-1) * current[k] for k in range(channels)))
+        return torch.stack(outputs)
+
+
+def on_backend(layer: MultiChannelRNN, backend: str) -> Callable[[Tensor], Tensor]:
+    def run(x: Tensor) -> Tensor:
+        os.environ[kernels.BACKEND_VARIABLE] = backend
+        return layer(x).output
+
+    return run
+
+
+def candidates(input_size: int, hidden_size: int, backends: list[str]) -> dict[str, Callable[[Tensor], Tensor]]:
+    """What is timed, each a function from x (T, B, D) to (T, B, H)."""
+    lstm, deep = nn.LSTM(input_size, hidden_size), nn.LSTM(input_size, hidden_size, 3)
+    made: dict[str, Callable[[Tensor], Tensor]] = {
+        REFERENCE: lambda x: lstm(x)[0],
+        f"{REFERENCE}, 3 layers": lambda x: deep(x)[0],
+    }
+    for channels in (2, 3, 4):
+        layer = MultiChannelRNN(input_size, hidden_size, channels)
+        if channels == 3:
+            made["MC-RNN-3, per-channel loop"] = PerChannelLoop(layer)
+        for backend in backends:
+            made[f"MC-RNN-{channels}, {backend}"] = on_backend(layer, backend)
+    return made
+
+
+def time_once(run: Callable[[Tensor], Tensor], x: Tensor, gradient: Tensor | None) -> float:
+    """Milliseconds of one pass; with ``gradient`` forward and backward, else forward alone."""
+    start = time.perf_counter()
+    if gradient is None:
+        with torch.no_grad():
+            run(x)
+    else:
+        x.grad = None
+        run(x).backward(gradient)
+    return 1000 * (time.perf_counter() - start)
+
+
+def measure(size: dict[str, int], threads: int, repetitions: int, backends: list[str]) -> list[dict[str, object]]:
+    """A row for each candidate and pass: median, spread, ratio."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+    x = torch.randn(size["steps"], size["batch"], size["input"], requires_grad=True)
+    gradient = torch.randn(size["steps"], size["batch"], size["hidden"])
+    runs = candidates(size["input"], size["hidden"], backends)
+    rows = []
+    for name, upstream in (("forward", None), ("forward+backward", gradient)):
+        times: dict[str, list[float]] = {candidate: [] for candidate in runs}
+        for run in runs.values():
+            time_once(run, x, upstream)
+        for _ in range(repetitions):
+            for candidate, run in runs.items():
+                times[candidate].append(time_once(run, x, upstream))
+        reference = statistics.median(times[REFERENCE])
+        for candidate, values in times.items():
+            median = statistics.median(values)
+            quartiles = statistics.quantiles(values, n=4)
+            rows.append(
+                {
+                    "pass": name,
+                    "layer": candidate,
+                    "threads": threads,
+                    **size,
+                    "median_ms": median,
+                    "spread_percent": 50 * (quartiles[2] - quartiles[0]) / median,
+                    "ratio_to_lstm": median / reference,
+                }
+            )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["translation"])
+    parser.add_argument("--backends", nargs="+", default=["eager", "autograd"])
+    parser.add_argument("--repetitions", type=int, default=15)
+    parser.add_argument("--json", type=Path, help="write all figures to this file as well")
+    args = parser.parse_args()
+    versions = {"python": platform.python_version(), "torch": torch.__version__, "machine": platform.machine()}
+    print(", ".join(f"{name} {version}" for name, version in versions.items()))
+
+    rows = []
+    for size_name in args.sizes:
+        size = SIZES[size_name]
+        for threads in args.threads:
+            measured = measure(size, threads, args.repetitions, args.backends)
+            rows += measured
+            print(f"\n{size_name}: " + ", ".join(f"{k} {v}" for k, v in size.items()) + f", {threads} threads, float32")
+            for row in measured:
+                print(
+                    f"{row['pass']:17} {row['layer']:28} {row['median_ms']:9.1f} ms "
+                    f"± {row['spread_percent']:4.1f} %  {row['ratio_to_lstm']:5.2f} x"
+                )
+            step = {row["layer"]: row["median_ms"] for row in measured if row["pass"] == "forward+backward"}
+            for backend in args.backends:
+                ratio = step["MC-RNN-3, per-channel loop"] / step[f"MC-RNN-3, {backend}"]
+                print(f"MC-RNN-3 training step, {backend}: {ratio:.2f} times as fast as the per-channel loop")
+    if args.json:
+        with atomic_file(args.json) as stream:
+            json.dump({"versions": versions, "rows": rows}, stream, indent=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""fairseq's checkpoints: reading them safely, averaging them, and finding the one to go on from.
+
+    python -m fairseq_plugins.checkpoints --inputs a.pt b.pt c.pt --output average.pt
+    python -m fairseq_plugins.checkpoints --inputs checkpoints --last 5 --output average.pt
+    python -m fairseq_plugins.checkpoints --inputs checkpoints --epochs 8 9 10 --output average.pt
+
+(fairseq's own scripts/average_checkpoints.py is not installed with it.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import pickle
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .files import InputError, atomic_file, report_input_errors
+
+logger = logging.getLogger(__name__)
+
+
+def read_checkpoint(path: str | Path) -> dict[str, Any]:
+    """What fairseq saved in ``path``, with its tensors on the CPU; they are read from the file when they are used.
+
+    Raises:
+        InputError: there is no such file, it is truncated, or it is not a checkpoint of fairseq's.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such checkpoint")
+    try:
+        # Only files in PyTorch's present form can be mapped. They end with their table of contents, so that a missing
+        # end shows without reading all of the file.
+        with open(path, "rb") as stream:
+            present_form = stream.read(4) == b"PK\x03\x04"
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=present_form)
+    except Exception as error:  # damaged bytes end in any of Python's exceptions
+        if isinstance(error, pickle.UnpicklingError) and "Unsupported global" in str(error):
+            raise InputError(
+                f"{path}: refused, because it holds objects that could run code when they are loaded; "
+                f"use only checkpoints that fairseq-train wrote"
+            ) from None
+        raise InputError(f"{path}: truncated, or not a checkpoint") from None
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise InputError(f"{path}: not a checkpoint of fairseq: it holds no model")
+    return state
+
+
+def architecture(state: dict[str, Any]) -> str | None:
+    """The ``--arch`` of a checkpoint that was read, or the model's name; None where it says neither."""
+    model = state["cfg"]["model"] if state.get("cfg") else state.get("args")
+    values = model if isinstance(model, dict) else vars(model) if isinstance(model, argparse.Namespace) else {}
+    return values.get("arch") or values.get("_name")
+
+
+def updates(state: dict[str, Any]) -> int:
+    """The number of updates after which a checkpoint that was read was saved."""
+    history = state.get("optimizer_history") or [{}]
+    return history[-1].get("num_updates", 0)
+
+
+def newest_readable_checkpoint(folder: str | Path) -> Path | None:
+    """The checkpoint to go on from: ``checkpoint_last.pt``, or the furthest one beside it if that one is damaged.
+
+    A kill can leave ``checkpoint_last.pt`` and ``checkpoint_best.pt`` truncated: fairseq writes them as plain copies.
+    Each damaged checkpoint is named in a warning.
+
+    Returns:
+        the path; None if the folder has no checkpoint that can be read.
+    """
+    readable: list[tuple[int, bool, Path]] = []
+    last = Path(folder) / "checkpoint_last.pt"
+    for path in sorted(Path(folder).glob("checkpoint*.pt"), key=lambda path: path != last):
+        try:
+            state = read_checkpoint(path)
+        except InputError as error:
+            logger.warning(f"{error}; it is not used")
+            continue
+        if path == last:
+            return path
+        if "averaged" not in state:  # which no training goes on from
+            readable.append((updates(state), state.get("last_optimizer_state") is not None, path))
+    return max(readable)[-1] if readable else None
+
+
+def epoch_checkpoints(folder: str | Path) -> dict[int, Path]:
+    """The checkpoints ``checkpoint<epoch>.pt`` of a folder by epoch, in ascending order."""
+    matches = ((re.fullmatch(r"checkpoint(\d+)\.pt", path.name), path) for path in Path(folder).glob("checkpoint*.pt"))
+    return dict(sorted((int(match[1]), path) for match, path in matches if match))
+
+
+def last_checkpoints(folder: str | Path, count: int) -> list[Path]:
+    """The checkpoints of the last ``count`` epochs, the earliest first.
+
+    Raises:
+        InputError: the folder has fewer; fairseq-train keeps none with ``--no-epoch-checkpoints``.
+    """
+    found = list(epoch_checkpoints(folder).values())
+    if count < 1:
+        raise InputError(f"{count} checkpoints cannot be averaged; ask for 1 or more")
+    if len(found) < count:
+        raise InputError(
+            f"{folder}: {len(found)} checkpoints of epochs (checkpoint<epoch>.pt), but {count} are wanted; "
+            f"train without --no-epoch-checkpoints and with --keep-last-epochs {count} or more"
+        )
+    return found[-count:]
+
+
+def average_checkpoints(paths: Sequence[str | Path], output: str | Path) -> None:
+    """Writes a checkpoint whose parameters are the mean of those in ``paths``; the rest is that of the last one.
+
+    The optimiser's state is left out, since it belongs to none of them: decode with the average, or start another
+    training from it (``--finetune-from-model``). The mean is taken in float64.
+
+    Raises:
+        InputError: a checkpoint cannot be read, or is of another model than the first.
+    """
+    if not paths:
+        raise InputError("no checkpoints were given to be averaged")
+    states = [read_checkpoint(path) for path in paths]
+    for path, state in zip(paths[1:], states[1:], strict=True):
+        _check_same_model(paths[0], states[0], path, state)
+    average = dict(states[-1])
+    average.pop("last_optimizer_state", None)
+    average["averaged"] = [Path(path).name for path in paths]
+    average["model"] = {}
+    for name, value in states[-1]["model"].items():
+        if torch.is_tensor(value) and value.is_floating_point():
+            total = torch.zeros_like(value, dtype=torch.float64)
+            for state in states:
+                total += state["model"][name]
+            value = (total / len(states)).to(value.dtype)
+        average["model"][name] = value
+    with atomic_file(output, "wb") as stream:
+        torch.save(average, stream)
+
+
+def _check_same_model(
+    first_path: str | Path, first: dict[str, Any], path: str | Path, state: dict[str, Any]
+) -> None:
+    remedy = "average checkpoints of one training"
+    if architecture(state) != architecture(first):
+        raise InputError(
+            f"{path} is a checkpoint of '{architecture(state)}', but {first_path} of '{architecture(first)}'; {remedy}"
+        )
+    for name in {**first["model"], **state["model"]}:
+        shapes = [tuple(model[name].shape) if name in model else None for model in (first["model"], state["model"])]
+        if shapes[0] != shapes[1]:
+            there, here = ("no such parameter" if shape is None else f"shape {shape}" for shape in shapes)
+            raise InputError(f"{path}: {name} has {here}, but in {first_path} {there}; {remedy}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command: averages checkpoints."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_plugins.checkpoints",
+        description="Averages the parameters of checkpoints of one training.",
+    )
+    parser.add_argument("--inputs", nargs="+", required=True, metavar="PATH", help="checkpoints, or one folder of them")
+    parser.add_argument("--output", required=True, metavar="FILE", help="where the average is written")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--last", type=int, metavar="N", help="of the folder: the last N epochs")
+    which.add_argument("--epochs", type=int, nargs="+", metavar="EPOCH", help="of the folder: these epochs")
+    args = parser.parse_args(arguments)
+    paths = _chosen([Path(path) for path in args.inputs], args.last, args.epochs)
+    average_checkpoints(paths, args.output)
+    print(f"{args.output}: the average of {', '.join(str(path) for path in paths)}")
+
+
+def _chosen(inputs: list[Path], last: int | None, epochs: list[int] | None) -> list[Path]:
+    if last is None and epochs is None:
+        for path in inputs:
+            if path.is_dir():
+                raise InputError(f"{path} is a folder: say which of its checkpoints with --last or --epochs")
+        return inputs
+    if len(inputs) != 1 or not inputs[0].is_dir():
+        raise InputError("--last and --epochs choose from one folder of checkpoints: give that as --inputs")
+    if last is not None:
+        return last_checkpoints(inputs[0], last)
+    found = epoch_checkpoints(inputs[0])
+    for epoch in epochs:
+        if epoch not in found:
+            epochs_there = ", ".join(map(str, found)) or "(none)"
+            raise InputError(f"{inputs[0]}: no checkpoint{epoch}.pt; there are those of epochs {epochs_there}")
+    return [found[epoch] for epoch in epochs]
+
+
+if __name__ == "__main__":
+    report_input_errors(main)

@@ -1,0 +1,193 @@
+"""``scripts/quickstart.sh``: MC-RNN and RNNSearch trained side by side on the built-in corpus, scored and tried out.
+
+Every step is one of the scripts that a user's own experiment takes; the commands are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from ..files import InputError, read_lines
+from . import commands, config, results
+from .evaluate import References
+from .train import parse_statistics
+
+SYSTEMS = {"MC-RNN-3": "mc_rnn_3", "RNNSearch": "rnnsearch"}
+SAMPLES = 5
+
+
+def main(arguments: list[str]) -> None:
+    """The whole quick start."""
+    parser = argparse.ArgumentParser(prog="scripts/quickstart.sh", allow_abbrev=False)
+    parser.add_argument("--sentence", default="Der alte Lehrer liest das Buch.")
+    parser.add_argument("--max-update", type=int)
+    parser.add_argument("--work", type=Path, default=config.CHECKOUT / "work" / "quickstart")
+    options = parser.parse_args(arguments)
+    if options.max_update is not None and options.max_update < 1:
+        raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
+    work = Path(os.path.abspath(options.work))
+    started = time.monotonic()
+    # One thread for each of the two trainings; more would only get into each other's way.
+    os.environ["OMP_NUM_THREADS"] = "1"
+
+    text, data = work / "text", work / "data"
+    heading("A corpus from a grammar: sentences, tokens, BPE")
+    generator = [sys.executable, "-m", "fairseq_plugins.corpora.builtin"]
+    step([*generator, "--task", "translation", "--output", text, "--seed", 1])
+    files = [part for split in ("train", "valid", "test") for part in (f"--{split}", text / split)]
+    step(
+        [script("prepare_parallel"), "--src-lang", "de", "--tgt-lang", "en", *files]
+        + ["--tokenizer", "moses", "--bpe-size", 1000, "--output", data]
+    )
+
+    heading("Training both models, one thread each")
+    limit = [] if options.max_update is None else ["--max-update", options.max_update]
+    places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in SYSTEMS.items()}
+    train_side_by_side({name: [script("train"), preset(name), *place, *limit] for name, place in places.items()})
+
+    heading("Translating the test set")
+    for name, place in places.items():
+        step([script("evaluate"), preset(name), *place])
+
+    translations = {name: list(read_lines(work / model / "generate" / "test.en")) for name, model in SYSTEMS.items()}
+    word_for_word = list(read_lines(text / "test.word_for_word.en"))
+    show_samples(
+        {
+            "German": list(read_lines(data / "raw" / "test.de")),
+            "reference": list(read_lines(data / "raw" / "test.en")),
+            "word for word": word_for_word,
+            **translations,
+        }
+    )
+    heading("BLEU on the test set")
+    print(score_table(work, commands.PreparedData.load(data), word_for_word))
+
+    heading("Your sentence")
+    checkpoint = work / SYSTEMS["MC-RNN-3"] / "checkpoints" / "checkpoint_best.pt"
+    command = [script("translate"), str(checkpoint)]
+    print(f"$ echo {commands.shown([options.sentence])} | {commands.shown(command)}")
+    translated = subprocess.run(command, input=options.sentence + "\n", stdout=subprocess.PIPE, text=True)
+    if translated.returncode != 0:
+        sys.exit(translated.returncode)
+    print(translated.stdout, end="")
+    print(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes. Checkpoints, logs and results.json: {work}")
+
+
+def heading(title: str) -> None:
+    """Prints a step's title."""
+    print(f"\n== {title} ==", flush=True)
+
+
+def script(name: str) -> str:
+    """The path of one of the checkout's scripts."""
+    return str(config.CHECKOUT / "scripts" / f"{name}.sh")
+
+
+def preset(system: str) -> str:
+    """The path of a system's configuration."""
+    return str(config.CHECKOUT / "configs" / "quickstart" / f"{SYSTEMS[system]}.yaml")
+
+
+def step(command: Sequence[object]) -> None:
+    """Prints and runs one command, whose errors speak for themselves."""
+    arguments = [str(part) for part in command]
+    print(f"$ {commands.shown(arguments)}", flush=True)
+    if status := subprocess.run(arguments).returncode:
+        sys.exit(status)
+
+
+def train_side_by_side(systems: dict[str, Sequence[object]]) -> None:
+    """Runs one training command for each system at the same time, and shows how far they are.
+
+    Raises:
+        InputError: one of them failed; the others are stopped.
+    """
+
+    async def train_all() -> None:
+        trainings = [
+            asyncio.create_task(_train(name, [str(part) for part in command], position))
+            for position, (name, command) in enumerate(systems.items())
+        ]
+        try:
+            await asyncio.gather(*trainings)
+        finally:
+            for training in trainings:
+                training.cancel()
+            await asyncio.gather(*trainings, return_exceptions=True)
+
+    asyncio.run(train_all())
+
+
+async def _train(name: str, command: list[str], position: int) -> None:
+    """One training: a bar on a terminal, and a line at the end of each epoch."""
+    tqdm.write(f"$ {commands.shown(command)}")
+    total = int(commands.option(command, "--max-update") or config.load(preset(name)).train["max-update"].text)
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, limit=1 << 20
+    )
+    last_lines: list[str] = []
+    bar = tqdm(desc=name, total=total, position=position, unit=" updates", disable=None, leave=False)
+    try:
+        async for raw in process.stdout:
+            line = raw.decode("utf-8", errors="replace")
+            last_lines = [*last_lines[-30:], line]
+            statistics = parse_statistics(line)
+            if statistics is None:
+                continue
+            updates = int(statistics["num_updates"])
+            bar.update(updates - bar.n)
+            if statistics["split"] == "valid":
+                tqdm.write(f"{name}: {updates:,} of {total:,} updates, development perplexity {statistics['ppl']:.2f}")
+        status = await process.wait()
+    finally:
+        bar.close()
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+            await process.wait()
+    if status != 0:
+        sys.stderr.writelines(last_lines)
+        raise InputError(f"{name}: {command[0]} ended with exit status {status}; its last lines stand above")
+
+
+def show_samples(lines: dict[str, list[str]]) -> None:
+    """Some sentences of the test set, spread over it, with everything that was made of them."""
+    heading("Samples of the test set")
+    count = len(next(iter(lines.values())))
+    width = max(map(len, lines))
+    for number in range(0, count, max(1, count // SAMPLES))[:SAMPLES]:
+        print("\n".join(f"{name:>{width}}  {sentences[number]}" for name, sentences in lines.items()), end="\n\n")
+
+
+def score_table(work: Path, data: commands.PreparedData, word_for_word: list[str]) -> str:
+    """Both models' scores, and those of the word-for-word translation."""
+    references = References.load(data, "test")
+    tokens = [data.preparation.tokenize_target(line) for line in word_for_word]
+    systems = {"word for word": references.scores(tokens, word_for_word)}
+    systems |= {name: results.load(work / model) for name, model in SYSTEMS.items()}
+    signature = systems["word for word"]["sacrebleu_signature"]
+    rows = [
+        {
+            "system": name,
+            "parameters": system.get("parameters"),
+            "updates": system.get("updates"),
+            "training seconds": system.get("train_seconds"),
+            "BLEU (tokenised)": system["bleu_tokenized"],
+            "sacreBLEU": system["bleu_sacrebleu"],
+        }
+        for name, system in systems.items()
+    ]
+    return f"{results.table(rows)}\nsacreBLEU: {signature}"
+
+
+if __name__ == "__main__":
+    commands.main_of(main)

@@ -1,0 +1,96 @@
+"""``scripts/translate.sh``: text in, translated text out, with every step of the corpus's preparation replayed."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from ..files import InputError, read_lines
+from . import commands
+from .evaluate import hypotheses
+
+
+def main(arguments: list[str]) -> None:
+    """Translates the standard input line by line."""
+    parser = argparse.ArgumentParser(prog="scripts/translate.sh", allow_abbrev=False)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--gpus", type=int, choices=(0, 1))
+    options, extra = parser.parse_known_args(arguments[1:])
+    paths = arguments[0]
+    checkpoints = [commands.checked_checkpoint(path) for path in paths.split(":")]
+    data = commands.PreparedData.load(options.data or trained_on(checkpoints[0], paths))
+    if sys.stdin.isatty():
+        print("Type sentences, one a line, and end with Ctrl-D.", file=sys.stderr)
+    lines = list(read_lines("/dev/stdin"))
+    extra = ["--beam", str(options.beam), *extra]
+    for line in translate(lines, paths, data, options.gpus, extra):
+        print(line)
+
+
+def trained_on(checkpoint: dict[str, Any], name: str) -> Path:
+    """The prepared data that a checkpoint, called ``name`` in errors, was trained on: it knows the ``bin`` in it.
+
+    Raises:
+        InputError: the data is no longer there.
+    """
+    task = checkpoint["cfg"]["task"]
+    # fairseq keeps the options of tasks in the older style as a Namespace.
+    binarized = Path(task["data"] if isinstance(task, dict) else task.data)
+    if not binarized.is_dir():
+        raise InputError(f"{name}: its training data {binarized} is not there any more; name it with --data")
+    return binarized.parent
+
+
+def translate(
+    lines: Sequence[str],
+    checkpoint: str,
+    data: commands.PreparedData,
+    gpus: int | None = None,
+    extra: Sequence[str] = (),
+) -> list[str]:
+    """Translates lines of text with fairseq-interactive.
+
+    Args:
+        lines: source text; what is empty stays empty
+        checkpoint: the model, or several for an ensemble, ``a.pt:b.pt``
+        data: what the model was trained on; its preparation is applied, and undone in the translation
+        gpus: 0 for the CPU, 1 for a GPU, None for a GPU where there is one
+        extra: further options of fairseq-interactive
+
+    Raises:
+        InputError: fairseq-interactive refuses an option, fails, or leaves a line untranslated.
+    """
+    preparation = data.preparation
+    encoded = [preparation.encode_source(line) for line in lines]
+    sentences = [sentence for sentence in encoded if sentence]
+    if not sentences:
+        return [""] * len(lines)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "source.txt"
+        source.write_text("".join(sentence + "\n" for sentence in sentences), encoding="utf-8")
+        command = commands.interactive_command(data, checkpoint, source, gpus, extra)
+        output: list[str] = []
+        with tqdm(total=len(sentences), unit=" sentences", disable=None, leave=False) as bar:
+
+            def collect(line: str) -> None:
+                output.append(line)
+                bar.update(line.startswith("S-"))
+
+            status = commands.run(command, collect, stderr=subprocess.STDOUT)
+    if status != 0:
+        sys.stderr.writelines(output[-20:])
+        raise InputError(f"fairseq-interactive ended with exit status {status}; its last lines stand above")
+    translated = iter(hypotheses(output, len(sentences), "fairseq-interactive"))
+    return [preparation.detokenize_target(next(translated)) if sentence else "" for sentence in encoded]
+
+
+if __name__ == "__main__":
+    commands.main_of(main)

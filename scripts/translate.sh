@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Translates text with a trained model: raw text in, raw text out, one line for each line.
+#
+#   scripts/translate.sh CHECKPOINT [--data DIR] [--beam 5] [--gpus N] [FAIRSEQ-INTERACTIVE OPTIONS...] < text
+#
+#   CHECKPOINT  for example work/quickstart/mc_rnn_3/checkpoints/checkpoint_best.pt; FILE:FILE is an ensemble
+#   --data DIR  the prepared data (what the checkpoint was trained on by default)
+#   --beam N    beam size
+#   --gpus N    0 for the CPU, 1 for a GPU (a GPU where there is one by default)
+#
+# Tokenisation, lower-casing and BPE are those of preparation.json in the prepared data.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+[[ $# -ge 1 ]] || { print_help >&2; exit 2; }
+[[ $1 != --help && $1 != -h ]] || { print_help; exit 0; }
+exec_module experiments.translate "$@"

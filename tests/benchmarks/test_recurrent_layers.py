@@ -1,0 +1,43 @@
+"""The benchmark compares layers that compute the same, and prints its figures. It is never timed here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+from fairseq_plugins.modules import MultiChannelRNN
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT / "benchmarks"))
+
+from recurrent_layers import PerChannelLoop  # noqa: E402
+
+
+def test_the_peer_computes_the_same() -> None:
+    torch.manual_seed(0)
+    layer = MultiChannelRNN(3, 5, 3)
+    x = torch.randn(7, 2, 3)
+    torch.testing.assert_close(PerChannelLoop(layer)(x), layer(x).output)
+
+
+def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        str(CHECKOUT / "benchmarks" / "recurrent_layers.py"),
+        "--sizes",
+        "tiny",
+        "--threads",
+        "1",
+    ]
+    command += ["--repetitions", "3", "--json", str(tmp_path / "rows.json")]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    assert "MC-RNN-3 training step, eager" in printed
+    rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    assert {row["pass"] for row in rows} == {"forward", "forward+backward"}
+    assert all(row["ratio_to_lstm"] == 1 for row in rows if row["layer"] == "torch.nn.LSTM")

@@ -1,0 +1,123 @@
+"""Both subword models: nothing is lost, and sizes that the text does not allow are refused."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from fairseq.data.data_utils import post_process
+from fairseq.tokenizer import tokenize_line
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from fairseq_plugins.corpora.subwords import SUBWORD_MODELS, SubwordModel
+from fairseq_plugins.files import InputError
+
+SIZES = {"sentencepiece": 150, "subword-nmt": 60}
+
+
+def training_lines() -> list[str]:
+    generator = random.Random(1)
+    words = ["".join(generator.choices("abdeghilnorstuwäöüß", k=generator.randint(1, 8))) for _ in range(60)]
+    lines = [" ".join(generator.choices(words, k=generator.randint(1, 12))) for _ in range(300)]
+    return [*lines, "", "x@@ @@ @@ y@@", "\u2581 \u2581x \uf8ff1 \u2585", "don &apos;t &amp; <s> <unk> </s> @-@"] * 2
+
+
+@pytest.fixture(scope="module", params=sorted(SUBWORD_MODELS))
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SubwordModel:
+    path = tmp_path_factory.mktemp("subwords") / "model"
+    kind = SUBWORD_MODELS[request.param]
+    kind.learn(training_lines(), SIZES[request.param], path)
+    return kind(path)
+
+
+# Any characters but line ends; the space is drawn often enough to make words.
+lines = st.text(
+    st.one_of(
+        st.just(" "),
+        st.characters(exclude_characters="\n", codec="utf-8"),
+        st.sampled_from("@\u2581\uf8ff01ab"),
+    )
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(line=lines.map(lambda line: " ".join(filter(None, line.split(" ")))))
+@example(line="")
+@example(line="x@@ @@ @@@ @@@@ @ a@@")
+@example(line="\u2581 a\u2581 \u2581\u2581 \uf8ff \uf8ff0 \uf8ff1")
+@example(line="<s> </s> <pad> <unk> </w> x</w>")
+@example(line="日本語 👩‍👩‍👧 e\u0301 \u00a0 ½ ﬁ \u200b \ufeff")
+@example(line="\r \x00 \x85 \u2028 \t")
+def test_decoding_undoes_encoding(model: SubwordModel, line: str) -> None:
+    assert model.decode(model.encode(line)) == line
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(line=lines.map(lambda line: " ".join(line.split())))
+def test_pieces_are_tokens_for_fairseq(model: SubwordModel, line: str) -> None:
+    pieces = model.encode(line)
+    assert tokenize_line(pieces) == pieces.split(" ") if pieces else line == ""
+
+
+def test_fairseq_undoes_the_segmentation(model: SubwordModel) -> None:
+    symbol = model.fairseq_arguments[1] if len(model.fairseq_arguments) > 1 else "@@ "  # the default of --remove-bpe
+    for line in training_lines()[:300]:
+        assert post_process(model.encode(line), symbol) == line
+
+
+def test_words_of_the_training_text_become_few_pieces(model: SubwordModel) -> None:
+    words = sum(len(line.split()) for line in training_lines()[:300])
+    pieces = sum(len(model.encode(line).split()) for line in training_lines()[:300])
+    characters = sum(len(line.replace(" ", "")) for line in training_lines()[:300])
+    assert words <= pieces < 0.7 * characters
+
+
+@pytest.mark.parametrize("name", sorted(SUBWORD_MODELS))
+def test_learning_twice_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
+    for number in range(2):
+        SUBWORD_MODELS[name].learn(iter(training_lines()), SIZES[name], tmp_path / str(number))
+    assert (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes()
+
+
+def test_the_vocabulary_has_the_size_asked_for(tmp_path: Path) -> None:
+    import sentencepiece
+
+    SUBWORD_MODELS["sentencepiece"].learn(training_lines(), 150, tmp_path / "model")
+    assert sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "model")).get_piece_size() == 150
+    SUBWORD_MODELS["subword-nmt"].learn(training_lines(), 60, tmp_path / "codes")
+    assert len((tmp_path / "codes").read_text().splitlines()) == 60 + 1  # and the version
+
+
+@pytest.mark.parametrize("name", sorted(SUBWORD_MODELS))
+def test_the_largest_possible_size_is_named(name: str, tmp_path: Path) -> None:
+    model = SUBWORD_MODELS[name]
+    with pytest.raises(InputError, match=r"more than .* allows: the largest possible size is \d+$") as error:
+        model.learn(training_lines(), 100_000, tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+    largest = int(str(error.value).split()[-1])
+    model.learn(training_lines(), largest, tmp_path / "model")
+    with pytest.raises(InputError, match=f"is {largest}$"):
+        model.learn(training_lines(), largest + 1, tmp_path / "model")
+
+
+def test_the_smallest_possible_size_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the smallest possible size is \d+$") as error:
+        SUBWORD_MODELS["sentencepiece"].learn(training_lines(), 5, tmp_path / "model")
+    smallest = int(str(error.value).split()[-1])
+    SUBWORD_MODELS["sentencepiece"].learn(training_lines(), smallest, tmp_path / "model")
+
+
+def test_words_of_one_character_have_nothing_to_merge(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the largest possible size is 0$"):
+        SUBWORD_MODELS["subword-nmt"].learn(["a b", "c"], 10, tmp_path / "model")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"something else\n", b"\xff\xfe"])
+@pytest.mark.parametrize("name", sorted(SUBWORD_MODELS))
+def test_a_damaged_model_file(name: str, content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "model").write_bytes(content)
+    with pytest.raises(InputError, match="prepare the corpus again"):
+        SUBWORD_MODELS[name](tmp_path / "model")

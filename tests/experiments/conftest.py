@@ -1,0 +1,21 @@
+"""Fixtures of the tests of experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.experiments.commands import PreparedData
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> PreparedData:
+    """Prepared data as far as commands look at it: preparation.json and dictionaries, in a folder with a space."""
+    folder = tmp_path / "prepared data"
+    (folder / "bin").mkdir(parents=True)
+    for language in "de", "en":
+        (folder / "bin" / f"dict.{language}.txt").write_text("a 1\n", encoding="utf-8")
+    Preparation(source_lang="de", target_lang="en", lowercase=True, tokenizer="moses").save(folder)
+    return PreparedData.load(folder)

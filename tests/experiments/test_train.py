@@ -1,0 +1,82 @@
+"""What becomes of fairseq-train's output, and results.json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.experiments import results, train
+from fairseq_plugins.files import InputError
+
+PREFIX = "2026-11-21 02:32:21 | INFO |"
+LINES = {
+    f"{PREFIX} fairseq_cli.train | num. shared model params: 5,654,448 (num. trained: 5,654,448)": None,
+    f"{PREFIX} train_inner | epoch 001:    20 / 154 loss=10.525, ppl=1473.28, wps=2740.8, num_updates=20": {
+        "split": "train_inner",
+        "epoch": 1,
+        "loss": 10.525,
+        "ppl": 1473.28,
+        "wps": 2740.8,
+        "num_updates": 20,
+    },
+    f"{PREFIX} valid | epoch 012 | valid on 'valid' subset | loss 7.714 | ppl 210.04 | best_loss 7.7": {
+        "split": "valid",
+        "epoch": 12,
+        "loss": 7.714,
+        "ppl": 210.04,
+        "best_loss": 7.7,
+    },
+    f"{PREFIX} train | epoch 002 | loss 7.62 | num_updates 82 | lr 1e-05 | wall 45": {
+        "split": "train",
+        "epoch": 2,
+        "loss": 7.62,
+        "num_updates": 82,
+        "lr": 1e-05,
+        "wall": 45,
+    },
+    f"{PREFIX} fairseq.trainer | begin training epoch 2": None,
+    "Traceback (most recent call last):": None,
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_progress_lines_are_numbers(line: str) -> None:
+    assert train.parse_statistics(line + "\n") == LINES[line]
+
+
+def test_log_and_statistics_files_grow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for part in list(LINES)[:3], list(LINES)[3:]:
+        with train.TrainingLog(tmp_path) as log:
+            for line in part:
+                log.write(line + "\n")
+    everything = "".join(line + "\n" for line in LINES)
+    assert (tmp_path / "train.log").read_text(encoding="utf-8") == everything == capsys.readouterr().out
+    statistics = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert statistics == [numbers for numbers in LINES.values() if numbers]
+    assert train.logged_parameters(tmp_path / "train.log") == 5654448
+
+
+def test_a_training_is_complete_at_max_update() -> None:
+    command = ["fairseq-train", "--max-update", "100"]
+    assert train.complete({"updates": 100}, command)
+    assert not train.complete({"updates": 99}, command)
+    assert not train.complete(None, command)
+    assert not train.complete({"updates": 100}, [*command, "--max-update", "200"])
+    assert not train.complete({"updates": 100}, ["fairseq-train", "--max-epoch", "3"])
+
+
+def test_results_keep_what_others_wrote(tmp_path: Path) -> None:
+    results.update(tmp_path, updates=5, seed=1)
+    assert results.update(tmp_path, bleu_tokenized=30.5, seed=2) == {"updates": 5, "seed": 2, "bleu_tokenized": 30.5}
+    assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8")) == results.load(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+    (tmp_path / "results.json").write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match="results.json: not JSON"):
+        results.load(tmp_path)
+
+
+def test_table() -> None:
+    table = results.table([{"system": "a", "BLEU": 31.234, "n": 1000}, {"system": "longer", "BLEU": None, "n": 5}])
+    assert table == "system   BLEU      n\na       31.23  1,000\nlonger      -      5"

@@ -1,0 +1,213 @@
+"""fairseq's own commands and ``lstm`` with ``--user-dir fairseq_plugins``: what compat.py repairs, end to end."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq import checkpoint_utils, options
+
+from fairseq_plugins import compat
+from tests.commands import CHECKOUT, USER_DIR, output_lines, run_command, train_in_process
+from tests.conftest import TranslationData
+
+LSTM = (
+    "--arch lstm --encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-hidden-size 16 --decoder-hidden-size 16 "
+    "--decoder-out-embed-dim 16 --dropout 0 --optimizer adam --lr 0.01 --max-tokens 200 --no-progress-bar --cpu "
+    "--eval-bleu --best-checkpoint-metric bleu --maximize-best-checkpoint-metric --no-epoch-checkpoints "
+    "--num-workers 0 --eval-bleu-args"
+).split() + ['{"max_len_b": 12}']
+TWO_PROCESSES = ["--distributed-world-size", "2", "--distributed-backend", "gloo", "--log-interval", "1"]
+
+
+@pytest.fixture(scope="module")
+def trained(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with checkpoint_last.pt after one epoch of two processes."""
+    folder = tmp_path_factory.mktemp("trained")
+    train = ["fairseq-train", tiny_translation_data.separate, "--user-dir", USER_DIR, *LSTM, *TWO_PROCESSES]
+    run_command([*train, "--ddp-backend", "pytorch_ddp", "--max-epoch", "1", "--save-dir", folder])
+    return folder
+
+
+def parameters(checkpoint: Path) -> dict[str, torch.Tensor]:
+    return checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))["model"]
+
+
+def test_two_processes_resume_and_train_as_one(trained, tiny_translation_data, tmp_path) -> None:
+    train = ["fairseq-train", tiny_translation_data.separate, "--user-dir", USER_DIR, *LSTM, *TWO_PROCESSES]
+    resumed = run_command(
+        [*train, "--ddp-backend", "legacy_ddp", "--max-epoch", "2", "--save-dir", tmp_path / "two"]
+        + ["--restore-file", trained / "checkpoint_last.pt"]
+    )
+    assert "(epoch 2 @ 5 updates)" in resumed.stdout
+    assert resumed.stdout.count("done training in") == 1, "one process writes the log"
+
+    one_process = [*LSTM, "--update-freq", "2", "--max-epoch", "2", "--save-dir", tmp_path / "one"]
+    train_in_process(tiny_translation_data.separate, *one_process)
+    two, one = (parameters(tmp_path / name / "checkpoint_last.pt") for name in ("two", "one"))
+    start = parameters(trained / "checkpoint_last.pt")
+    assert two.keys() == one.keys()
+    for name in one:
+        torch.testing.assert_close(two[name], one[name], rtol=1e-4, atol=1e-5)
+        assert not torch.equal(two[name], start[name])
+
+
+def test_torchrun_makes_one_training_of_two_processes(tiny_translation_data) -> None:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port = probe.getsockname()[1]
+    finished = run_command(
+        ["torchrun", "--no-python", "--nproc_per_node", "2", "--master_port", str(port)]
+        + ["fairseq-train", tiny_translation_data.separate, "--user-dir", USER_DIR, *LSTM]
+        + ["--max-epoch", "1", "--no-save"],
+        PATH=f"{Path(os.sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    )
+    # 10 batches: 5 updates of both processes; two trainings beside each other would make 9 or 10 each.
+    assert re.findall(r"\| train \| .*num_updates (\d+)", finished.stdout) == ["5"]
+
+
+def test_every_sentence_comes_out(trained, tiny_translation_data) -> None:
+    finished = run_command(
+        ["fairseq-generate", tiny_translation_data.separate, "--user-dir", "fairseq_plugins/", "--cpu"]
+        + ["--path", trained / "checkpoint_last.pt", "--max-tokens", "300", "--beam", "2", "--max-len-b", "12"],
+        cwd=CHECKOUT,
+    )
+    assert sorted(output_lines(finished.stdout, "H")) == list(range(101))
+    assert "Translated 101 sentences" in finished.stdout + finished.stderr
+
+
+# -------------------------------------------------------------------------------------------------------- replace-unk
+
+SOURCES = ["X1 X2@@ X3", "Y1 Y2 Y3 Y4@@ Y5 Y6", "ba Z1 bi", "ba Z2 bi"]
+
+
+@pytest.fixture(scope="module")
+def unknown_words_only(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint whose model writes nothing but ``<unk>``, and attends now here and now there."""
+    state = torch.load(trained / "checkpoint_last.pt", weights_only=True)
+    unknown = 3
+    state["model"]["decoder.fc_out.bias"][unknown] = 1e4
+    for name in "decoder.attention.input_proj.weight", "encoder.lstm.weight_ih_l0":
+        state["model"][name] *= 100
+    path = tmp_path_factory.mktemp("unknown") / "checkpoint.pt"
+    torch.save(state, path)
+    return path
+
+
+def generation_options(checkpoint: Path) -> list[str]:
+    lengths = ["--beam", "2", "--max-len-a", "1", "--max-len-b", "0", "--num-workers", "0"]
+    return ["--user-dir", USER_DIR, "--cpu", "--path", str(checkpoint), "--replace-unk", *lengths]
+
+
+def aligned_pieces(source: str, alignment: str) -> list[str]:
+    """The source tokens that an A- line (``source-target ...``) names, in target order."""
+    pairs = [tuple(map(int, pair.split("-"))) for pair in alignment.split()]
+    return [source.split()[position] for position, _ in sorted(pairs, key=lambda pair: pair[1])]
+
+
+def test_interactive_copies_unknown_words(unknown_words_only, tiny_translation_data, tmp_path) -> None:
+    dictionary = tmp_path / "dictionary"
+    dictionary.write_text("ba BA\nbi BI\nZ1 z-one\n", encoding="utf-8")
+    options = generation_options(unknown_words_only)
+    options.insert(options.index("--replace-unk") + 1, str(dictionary))
+    finished = run_command(
+        ["fairseq-interactive", tiny_translation_data.separate, *options, "--buffer-size", "4", "--batch-size", "4"]
+        + ["--print-alignment", "--post-process", "subword_nmt"],
+        stdin="\n".join(SOURCES) + "\n",
+    )
+    alignments = output_lines(finished.stdout, "A")
+    translations = output_lines(finished.stdout, "H")
+    translated_to = {"ba": "BA", "bi": "BI", "Z1": "z-one"}
+    for number, source in enumerate(SOURCES):
+        pieces = [translated_to.get(piece, piece) for piece in aligned_pieces(source, alignments[number])]
+        assert len(pieces) >= 2
+        assert translations[number].split("\t")[1] == (" ".join(pieces) + " ").replace("@@ ", "").rstrip()
+    assert len({piece for number in alignments for piece in alignments[number].split()}) > 2
+
+
+def generate_in_process(*arguments: str) -> None:
+    from fairseq_cli import generate
+
+    compat.apply()  # the command has just been imported
+    parser = options.get_generation_parser()
+    generate.main(options.parse_args_and_arch(parser, list(arguments)))
+
+
+@pytest.fixture
+def raw_data(tiny_translation_data, tmp_path) -> str:
+    for language in "xx", "yy":
+        dictionary = tiny_translation_data.separate / f"dict.{language}.txt"
+        (tmp_path / dictionary.name).write_bytes(dictionary.read_bytes())
+        (tmp_path / f"test.xx-yy.{language}").write_text("\n".join(SOURCES) + "\n", encoding="utf-8")
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize("alignment", [[], ["--print-alignment"], ["--print-alignment", "soft"]], ids=" ".join)
+def test_generate_copies_unknown_words_of_raw_text(alignment, unknown_words_only, raw_data, capsys) -> None:
+    raw = [raw_data, "--dataset-impl", "raw", "-s", "xx", "-t", "yy", "--batch-size", "4"]
+    generate_in_process(*raw, *generation_options(unknown_words_only), *alignment)
+    output = capsys.readouterr().out
+    assert output_lines(output, "S") == dict(enumerate(SOURCES))
+    for number, line in output_lines(output, "H").items():
+        words = line.split("\t")[1].split()
+        assert words and set(words) <= set(SOURCES[number].split())
+    for number, line in output_lines(output, "A").items():
+        if alignment == ["--print-alignment"]:
+            words = output_lines(output, "H")[number].split("\t")[1].split()
+            assert words == aligned_pieces(SOURCES[number], line)
+
+
+def test_generate_says_what_binarised_data_cannot_replace(
+    unknown_words_only, tiny_translation_data, tmp_path, capsys, caplog
+) -> None:
+    data = tiny_translation_data
+    generate_in_process(str(data.separate), "--max-tokens", "300", *generation_options(unknown_words_only))
+    output = capsys.readouterr().out
+    sources = output_lines(output, "S")
+    for number, line in output_lines(output, "H").items():
+        assert set(line.split("\t")[1].split()) <= set(sources[number].split())
+    assert not [record for record in caplog.records if "--replace-unk" in record.message]
+
+    from tests.conftest import preprocess
+
+    for split in "train", "valid", "test":
+        for language in "xx", "yy":
+            (tmp_path / f"{split}.{language}").write_text("\n".join(SOURCES[:2]) + "\n", encoding="utf-8")
+    dictionaries = [f"--{side}dict" for side in ("src", "tgt")]
+    paths = [str(data.separate / f"dict.{language}.txt") for language in ("xx", "yy")]
+    preprocess(tmp_path, tmp_path / "bin", *(item for pair in zip(dictionaries, paths, strict=True) for item in pair))
+    caplog.clear()
+    generate_in_process(str(tmp_path / "bin"), "--batch-size", "4", *generation_options(unknown_words_only))
+    translations = [line.split("\t")[1].split() for line in output_lines(capsys.readouterr().out, "H").values()]
+    assert {word for words in translations for word in words} == {"<unk>"}
+    message = next(record.message for record in caplog.records if "--replace-unk" in record.message)
+    assert f"{sum(map(len, translations))} unknown words stay" in message
+
+
+# ------------------------------------------------------------------------------------------- importing, registering
+
+
+@pytest.mark.parametrize("first", ["import", "user-dir"])
+def test_import_and_user_dir_in_either_order(first: str) -> None:
+    program = """
+import argparse, os, sys
+from fairseq import utils
+from fairseq.models import ARCH_MODEL_REGISTRY
+def user_dir(path):
+    utils.import_user_module(argparse.Namespace(user_dir=path))
+steps = [lambda: __import__("fairseq_plugins"), lambda: user_dir("fairseq_plugins")]
+for step in steps if sys.argv[1] == "import" else steps[::-1]:
+    step()
+registered = dict(ARCH_MODEL_REGISTRY)
+user_dir("./fairseq_plugins/")
+user_dir(os.path.abspath("fairseq_plugins"))
+assert registered == ARCH_MODEL_REGISTRY
+assert [name for name in sys.modules if name.endswith("plugins.compat")] == ["fairseq_plugins.compat"]
+print("registered once")
+"""
+    finished = run_command(["python", "-c", program, first], cwd=CHECKOUT)
+    assert finished.stdout.endswith("registered once\n")

@@ -1,0 +1,47 @@
+"""The preparation scripts as a user runs them, from another folder."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+from fairseq_plugins.corpora.parallel import Preparation
+from tests.commands import CHECKOUT, run_command
+from tests.corpora.test_iwslt14 import official_files, pack
+from tests.corpora.test_parallel import contents, sentences, write
+
+
+def script(name: str, *arguments: object, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [CHECKOUT / "scripts" / name, *map(str, arguments)]
+    return run_command(command, cwd=cwd, status=status, PYTHON=sys.executable)
+
+
+def test_prepare_parallel(tmp_path: Path) -> None:
+    for seed, (split, size) in enumerate({"train": 120, "valid": 10, "first": 5, "second": 6}.items()):
+        write(tmp_path / split, sentences(size, seed))
+    options = ["--src-lang", "de", "--tgt-lang", "en", "--train", "train", "--valid", "valid"]
+    options += ["--test", "first,second", "--tokenizer", "moses", "--no-escape", "--bpe-size", "120", "--output", "out"]
+    finished = script("prepare_parallel.sh", *options, cwd=tmp_path)
+    assert "train: 120 pairs" in finished.stdout
+    assert (tmp_path / "out" / "bin" / "test1.de-en.en.bin").stat().st_size > 0
+    assert Preparation.load(tmp_path / "out").detokenize_target("it 's & so .") == "it's & so."
+    before = contents(tmp_path)
+    failed = script("prepare_parallel.sh", *options, "--lowercase", cwd=tmp_path, status=1)
+    assert [line for line in failed.stderr.splitlines() if line.startswith("error: ")] == [
+        "error: out was prepared otherwise (lowercase): remove it, or name another folder"
+    ]
+    assert "Traceback" not in failed.stderr
+    assert contents(tmp_path) == before
+
+
+def test_prepare_iwslt14(tmp_path: Path) -> None:
+    pack(tmp_path / "de-en.tgz", official_files())
+    options = ["--archive", "de-en.tgz", "--bpe", "subword-nmt", "--bpe-size", "50", "--output", "out"]
+    script("prepare_iwslt14_de_en.sh", *options, "--allow-partial", cwd=tmp_path)
+    assert (tmp_path / "out" / "bin" / "train.de-en.de.bin").stat().st_size > 0
+    preparation = Preparation.load(tmp_path / "out")
+    assert preparation.fairseq_bpe_arguments() == ["--remove-bpe"]
+    line = " ".join(random.Random(1).choices(["It's", "R&D,", "word!"], k=20))
+    assert preparation.decode_target(preparation.encode_target(line)) == preparation.tokenize_target(line)
