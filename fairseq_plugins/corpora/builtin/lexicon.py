@@ -230,7 +230,7 @@ Ring m Ringe                       | ring               | thing lost portable
 Schirm m Schirme                   | umbrella           | thing lost coloured portable
 Ball m Bälle                       | ball               | thing lost coloured portable
 Geschenk n Geschenke               | gift               | thing gift
-Blume f Blumen                     | flower             | thing gift
+Blume f Blumen                     | flower             | thing gift flower
 Bild n Bilder                      | picture            | thing art portable
 Baum m Bäume                       | tree               | nature
 Berg m Berge                       | mountain           | nature

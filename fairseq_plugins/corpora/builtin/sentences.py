@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TypeVar
 
 from fairseq_plugins.corpora.builtin import english, german
@@ -104,6 +105,25 @@ def all_frames() -> tuple[Frame, ...]:
     return (*FRAMES, _BE, *_OPINIONS, _ASK, *_ATTEMPTS, _LIVE, _COST, _PAY)
 
 
+@cache
+def _nouns(names: tuple[str, ...]) -> tuple[Noun, ...]:
+    """The nouns that are, or are of the kind of, one of ``names``."""
+    return tuple(noun for noun in NOUNS.values() if noun.is_a(names))
+
+
+@cache
+def _adjectives(noun: Noun) -> tuple[Adjective, ...]:
+    """The adjectives that may stand before a noun; none before *my mother*."""
+    if "family" in noun.kinds:
+        return ()
+    return tuple(
+        adjective
+        for adjective in ADJECTIVES
+        if noun.is_a(adjective.kinds)
+        and not any((adjective.german, name) in _CONTRADICTIONS for name in (noun.german, *noun.kinds))
+    )
+
+
 class _NothingFits(Exception):
     """The words that were drawn so far leave nothing to choose from."""
 
@@ -168,7 +188,7 @@ class Sampler:
         return self._random.random() < probability
 
     def _noun(self, names: tuple[str, ...]) -> Noun:
-        fitting = [noun for noun in NOUNS.values() if noun.is_a(names) and noun.english not in self._used]
+        fitting = [noun for noun in _nouns(names) if noun.english not in self._used]
         compounds = [noun for noun in fitting if "compound" in noun.kinds]
         simple = [noun for noun in fitting if "compound" not in noun.kinds]
         use_compound = compounds and (not simple or self._chance(_COMPOUND_SHARE))
@@ -177,14 +197,7 @@ class Sampler:
         return noun
 
     def _adjective(self, noun: Noun) -> Adjective | None:
-        if "family" in noun.kinds:
-            return None
-        fitting = [
-            adjective
-            for adjective in ADJECTIVES
-            if (noun.is_a(adjective.kinds) or noun.german == "Blume" and "flower" in adjective.kinds)
-            and not any((adjective.german, name) in _CONTRADICTIONS for name in (noun.german, *noun.kinds))
-        ]
+        fitting = _adjectives(noun)
         return self._often_early(fitting) if fitting else None
 
     def _proper_name(self) -> NounPhrase:
