@@ -169,6 +169,11 @@ class Sampler:
                 german_words, english_words = self._random.choices(templates, weights)[0]()
             except _NothingFits:
                 continue
+            if any(
+                word == following != "had" for word, following in zip(english_words, english_words[1:], strict=False)
+            ):
+                # "the lamp that he turned on on Monday": right, but nobody would write it.
+                continue
             return written(german_words), written(english_words)
 
     # Drawing ---------------------------------------------------------------------------------------------------------
@@ -961,8 +966,10 @@ class Sampler:
             thing = self._relative(thing)
         clause = Clause(frame, thing, tense, dative=person, negated=self._chance(0.3))
         if tense == "perfect" and self._chance(0.6):
-            clause = replace(clause, time=self._past_time())
-        opposite = Clause(frame, person, tense, accusative=thing, negated=clause.negated, time=clause.time)
+            # Behind a relative clause the time would seem to belong to that.
+            front = "time" if thing.relative or self._chance(0.4) else "subject"
+            clause = replace(clause, time=self._past_time(), front=front)
+        opposite = replace(clause, subject=person, dative=None, accusative=thing)
         return german.main_clause(clause) + ["."], english.statement(opposite) + ["."]
 
     def _described(self) -> Pair:
