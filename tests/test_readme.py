@@ -1,0 +1,52 @@
+"""The README says nothing that the project does not have."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fairseq import options as fairseq_options
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.tasks.translation import TranslationTask
+
+from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig
+from tests.models.test_recurrent_seq2seq import PARAMETERS
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+
+
+def test_files_that_it_names_exist() -> None:
+    named = set(
+        re.findall(r"\b(?:scripts|configs|benchmarks|fairseq_plugins)/[\w./-]+\.(?:sh|py|yaml|md|png|json)", README)
+    )
+    assert len(named) > 10
+    assert not [path for path in sorted(named) if not (CHECKOUT / path).is_file()]
+
+
+def test_table_of_architectures() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|[^|]+\| ([\d,]+) \|", README, flags=re.MULTILINE)
+    assert {name: int(count.replace(",", "")) for name, count in rows} == PARAMETERS
+
+
+def test_architectures_that_it_names_are_registered() -> None:
+    named = set(re.findall(r"--arch (\w+)", README))
+    assert named
+    assert not named - set(ARCH_MODEL_REGISTRY)
+
+
+def test_nothing_is_left_to_fill_in() -> None:
+    assert not re.findall(r"\b[A-Z]+_[A-Z_]+\b(?<!FAIRSEQ_PLUGINS_BACKEND)", README)
+
+
+def test_options_that_it_names_exist() -> None:
+    named = set(re.findall(r"`(--[a-z][a-z0-9-]+)", README))
+    assert len(named) > 10
+    ours = CHECKOUT / "fairseq_plugins"
+    sources = [*CHECKOUT.glob("scripts/*.sh"), *ours.glob("experiments/*.py"), *ours.glob("corpora/**/*.py")]
+    of_scripts = set(re.findall(r"--[a-z][a-z0-9-]+", "".join(path.read_text(encoding="utf-8") for path in sources)))
+    parser = fairseq_options.get_training_parser()
+    TranslationTask.add_args(parser)
+    of_fairseq = set(parser._option_string_actions)
+    of_models = {f"--{name.replace('_', '-')}" for name in RecurrentSeq2SeqConfig.__dataclass_fields__}
+    assert not named - of_scripts - of_fairseq - of_models
