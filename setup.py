@@ -26,7 +26,13 @@ setup(
         "tqdm>=4.64,<5",
     ],
     extras_require={
-        "dev": ["hypothesis>=6.100,<7", "pytest>=8.0,<10", "pytest-timeout>=2.3,<3", "pytest-xdist>=3.5,<4", "ruff>=0.6"],
+        "dev": [
+            "hypothesis>=6.100,<7",
+            "pytest>=8.0,<10",
+            "pytest-timeout>=2.3,<3",
+            "pytest-xdist>=3.5,<4",
+            "ruff>=0.6,<1",
+        ],
         "plot": ["matplotlib>=3.8,<4"],
     },
     classifiers=[

@@ -1,5 +1,7 @@
-"""Recurrent and hybrid sequence-to-sequence architectures for fairseq: importing this package (or naming its folder with
-``--user-dir``) registers them."""
+"""Recurrent and hybrid sequence-to-sequence architectures for fairseq.
+
+Importing this package, or naming its folder with ``--user-dir``, registers them.
+"""
 
 import logging
 

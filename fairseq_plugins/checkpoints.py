@@ -43,7 +43,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     try:
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=present_form)
     except Exception as error:  # damaged bytes end in any of Python's exceptions
-        if isinstance(error, pickle.UnpicklingError) and "Unsupported global" in str(error):
+        if isinstance(error, pickle.UnpicklingError) and "unsupported global" in str(error).lower():
             raise InputError(
                 f"{path}: refused, because it holds objects that could run code when they are loaded; "
                 f"use only checkpoints that fairseq-train wrote"

@@ -127,8 +127,8 @@ def restore_numpy_aliases() -> None:
 def keep_last_batch() -> None:
     """Gives back the last batch, which fairseq-fixed drops when its size is no multiple of the required one.
 
-    Without it training, validation and generation silently leave out up to ``required_batch_size_multiple - 1``
-    sentences or more. fairseq 0.12.2 keeps them. Every caller reads the function from ``data_utils``.
+    Without it training, validation and generation silently leave out the sentences of that batch. fairseq 0.12.2
+    keeps them. Every caller reads the function from ``data_utils``.
     """
     probe = np.arange(3)
     batches = data_utils.batch_by_size(probe, None, np.ones_like(probe), required_batch_size_multiple=8)
@@ -258,7 +258,7 @@ def _starting_cpu_processes(call_main: Callable) -> Callable:
 def _run_cpu_process(index: int, processes: int, main: Callable, cfg: omegaconf.DictConfig, kwargs: dict) -> None:
     """One of several processes on this machine. That it is found in this module is what makes the repairs here too."""
     if "OMP_NUM_THREADS" not in os.environ:  # each process would take every core
-        torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // processes))
+        torch.set_num_threads(max(1, torch.get_num_threads() // processes))
     distributed_utils.distributed_main(index, main, cfg, kwargs)
 
 

@@ -23,6 +23,7 @@ from fairseq_plugins.corpora.builtin import (
     tokens,
     word_for_word,
 )
+from fairseq_plugins.corpora.builtin.__main__ import main
 from fairseq_plugins.corpora.builtin.gloss import glosses
 from fairseq_plugins.corpora.builtin.lexicon import ADJECTIVES, FRAMES, MODALS, NOUNS, PLACES, Adjective, Frame, Phrase
 from fairseq_plugins.corpora.builtin.meaning import Clause, Location, NounPhrase
@@ -423,28 +424,35 @@ def test_reflexive_and_swapped_verbs() -> None:
 # The command ---------------------------------------------------------------------------------------------------------
 
 
-def _command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "fairseq_plugins.corpora.builtin", *arguments]
-    return subprocess.run(command, capture_output=True, text=True)
+SMALL = ("--train", "50", "--valid", "5", "--test", "6")
 
 
-def test_command_writes_both_tasks(tmp_path: Path) -> None:
-    sizes = ("--train", "50", "--valid", "5", "--test", "6")
-    result = _command("--task", "translation", "--output", str(tmp_path / "de-en"), *sizes)
+def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["builtin", *arguments])
+    main()
+
+
+def test_command_writes_a_translation_corpus(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fairseq_plugins.corpora.builtin", "--output", str(tmp_path / "de-en"), *SMALL]
+    result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert "50 train, 5 valid, 6 test" in result.stdout and "BLEU" in result.stdout
     lines = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in (tmp_path / "de-en").iterdir()}
-    assert lines == {
-        "train.de": 50, "train.en": 50, "valid.de": 5, "valid.en": 5, "test.de": 6, "test.en": 6,
-        "test.word_for_word.en": 6,
-    }  # fmt: skip
-    result = _command("--task", "summarization", "--output", str(tmp_path / "news"), *sizes)
-    assert result.returncode == 0, result.stderr
-    assert sorted(path.name for path in (tmp_path / "news").glob("test.*")) == ["test.article", "test.title"]
+    expected = {"train.de": 50, "train.en": 50, "valid.de": 5, "valid.en": 5, "test.de": 6, "test.en": 6}
+    assert lines == {**expected, "test.word_for_word.en": 6}
 
 
-def test_command_refuses_a_negative_size(tmp_path: Path) -> None:
-    result = _command("--output", str(tmp_path / "out"), "--train", "-1")
-    assert result.returncode == 1
-    assert result.stderr.splitlines()[-1].startswith("error: ")
+def test_command_writes_a_summarization_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _run(monkeypatch, "--task", "summarization", "--output", str(tmp_path / "news"), *SMALL)
+    names = [f"{name}.{side}" for name in ("test", "train", "valid") for side in ("article", "title")]
+    assert sorted(path.name for path in (tmp_path / "news").iterdir()) == names
+
+
+def test_command_refuses_a_negative_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_status:
+        _run(monkeypatch, "--output", str(tmp_path / "out"), "--train", "-1")
+    assert exit_status.value.code == 1
+    assert capsys.readouterr().err.startswith("error: ")
     assert list(tmp_path.iterdir()) == []

@@ -85,17 +85,37 @@ def test_every_sentence_comes_out(trained, tiny_translation_data) -> None:
 SOURCES = ["X1 X2@@ X3", "Y1 Y2 Y3 Y4@@ Y5 Y6", "ba Z1 bi", "ba Z2 bi"]
 
 
-@pytest.fixture(scope="module")
-def unknown_words_only(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint whose model writes nothing but ``<unk>``, and attends now here and now there."""
-    state = torch.load(trained / "checkpoint_last.pt", weights_only=True)
+def write_unknown_words_only(checkpoint: Path, output_bias: str, louder: list[str], path: Path) -> Path:
+    """A copy of a checkpoint whose model writes nothing but ``<unk>``, and attends now here and now there."""
+    state = torch.load(checkpoint, weights_only=True)
     unknown = 3
-    state["model"]["decoder.fc_out.bias"][unknown] = 1e4
-    for name in "decoder.attention.input_proj.weight", "encoder.lstm.weight_ih_l0":
+    state["model"][output_bias][unknown] = 1e4
+    for name in louder:
         state["model"][name] *= 100
-    path = tmp_path_factory.mktemp("unknown") / "checkpoint.pt"
     torch.save(state, path)
     return path
+
+
+@pytest.fixture(scope="module")
+def unknown_words_only(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An lstm, which turns the padding of its sources round."""
+    louder = ["decoder.attention.input_proj.weight", "encoder.lstm.weight_ih_l0"]
+    path = tmp_path_factory.mktemp("unknown") / "checkpoint.pt"
+    return write_unknown_words_only(trained / "checkpoint_last.pt", "decoder.fc_out.bias", louder, path)
+
+
+@pytest.fixture(scope="module")
+def unknown_words_only_mc_rnn(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mc_rnn")
+    sizes = "--encoder-embed-dim 8 --encoder-hidden-size 8 --decoder-embed-dim 8 --decoder-hidden-size 8".split()
+    train_in_process(
+        *[tiny_translation_data.separate, "--arch", "mc_rnn_iwslt_de_en", *sizes],
+        *["--optimizer", "adam", "--lr", "0.01", "--max-tokens", "400", "--cpu", "--max-update", "1"],
+        *["--disable-validation", "--save-dir", folder],
+    )
+    louder = ["decoder.attention.key_projection.weight"]
+    path = folder / "unknown.pt"
+    return write_unknown_words_only(folder / "checkpoint_last.pt", "decoder.output_projection.bias", louder, path)
 
 
 def generation_options(checkpoint: Path) -> list[str]:
@@ -146,19 +166,28 @@ def raw_data(tiny_translation_data, tmp_path) -> str:
     return str(tmp_path)
 
 
-@pytest.mark.parametrize("alignment", [[], ["--print-alignment"], ["--print-alignment", "soft"]], ids=" ".join)
-def test_generate_copies_unknown_words_of_raw_text(alignment, unknown_words_only, raw_data, capsys) -> None:
+@pytest.mark.parametrize(
+    "checkpoint, alignment",
+    [
+        ("unknown_words_only", ["--print-alignment"]),
+        ("unknown_words_only", ["--print-alignment", "soft"]),
+        ("unknown_words_only", []),
+        ("unknown_words_only_mc_rnn", ["--print-alignment"]),
+        ("unknown_words_only_mc_rnn", []),
+    ],
+)
+def test_generate_copies_unknown_words_of_raw_text(checkpoint, alignment, request, raw_data, capsys) -> None:
     raw = [raw_data, "--dataset-impl", "raw", "-s", "xx", "-t", "yy", "--batch-size", "4"]
-    generate_in_process(*raw, *generation_options(unknown_words_only), *alignment)
+    generate_in_process(*raw, *generation_options(request.getfixturevalue(checkpoint)), *alignment)
     output = capsys.readouterr().out
     assert output_lines(output, "S") == dict(enumerate(SOURCES))
+    alignments = output_lines(output, "A")
+    assert len(alignments) == (len(SOURCES) if alignment else 0)
     for number, line in output_lines(output, "H").items():
         words = line.split("\t")[1].split()
         assert words and set(words) <= set(SOURCES[number].split())
-    for number, line in output_lines(output, "A").items():
         if alignment == ["--print-alignment"]:
-            words = output_lines(output, "H")[number].split("\t")[1].split()
-            assert words == aligned_pieces(SOURCES[number], line)
+            assert words == aligned_pieces(SOURCES[number], alignments[number])
 
 
 def test_generate_says_what_binarised_data_cannot_replace(

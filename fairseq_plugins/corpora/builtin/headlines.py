@@ -380,7 +380,7 @@ class HeadlineSampler:
             f"shares on the stock exchange in {country.capital}",
             f"closed {amount} {direction}",
             reason,
-            ("in heavier trading than usual", f"after falling for {self._random.randint(3, 9)} days in a row"),
+            ("in heavier trading than usual", "although fewer shares than usual changed hands"),
             f"{country.capital} shares close {direction} {short}",
         )
 
@@ -518,7 +518,7 @@ class HeadlineSampler:
             f"{who} at the university of {country.capital}",
             "announced",
             f"that they had {discovery}",
-            ("at a conference that was attended by experts from thirty countries", "after ten years of work"),
+            (", speaking at a conference of experts from thirty countries", ", the result of ten years of work"),
             f"{country.adjective} {name} {short}",
         )
 

@@ -230,7 +230,7 @@ Ring m Ringe                       | ring               | thing lost portable
 Schirm m Schirme                   | umbrella           | thing lost coloured portable
 Ball m Bälle                       | ball               | thing lost coloured portable
 Geschenk n Geschenke               | gift               | thing gift
-Blume f Blumen                     | flower             | thing gift
+Blume f Blumen                     | flower             | thing gift flower
 Bild n Bilder                      | picture            | thing art portable
 Baum m Bäume                       | tree               | nature
 Berg m Berge                       | mountain           | nature
@@ -336,7 +336,7 @@ _STATES = """
 müde        | tired   | schlafen sitzen vergessen ausmachen           | arbeiten tanzen aufräumen putzen bauen
 krank       | ill     | schlafen anrufen zurückkommen trinken         | arbeiten tanzen schwimmen kochen einkaufen
 hungrig     | hungry  | essen kochen frühstücken einkaufen            | arbeiten warten nachdenken teilnehmen zuhören
-durstig     | thirsty | trinken frühstücken                           | arbeiten warten tanzen zuhören teilnehmen
+durstig     | thirsty | trinken                                       | arbeiten warten tanzen zuhören teilnehmen
 glücklich   | happy   | singen tanzen lachen einladen schenken danken | zurückkommen beschweren verlassen
 traurig     | sad     | anrufen schreiben denken nachdenken träumen   | singen tanzen lachen teilnehmen helfen
 wütend      | angry   | beschweren verlassen nachdenken               | helfen danken antworten zuhören

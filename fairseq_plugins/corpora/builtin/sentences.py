@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TypeVar
 
 from fairseq_plugins.corpora.builtin import english, german
@@ -95,13 +96,32 @@ _CONTRADICTIONS = {
     ("klein", "Kinder"),
 }
 _COMPOUND_SHARE = 0.15
-_NEAR = ("home", "repair")
+_NEAR = ("Küche", "Garten", "Zimmer")
 _LIVING = ("person", "family", "child", "profession", "own", "pet")
 
 
 def all_frames() -> tuple[Frame, ...]:
     """Every verb meaning of the corpus."""
     return (*FRAMES, _BE, *_OPINIONS, _ASK, *_ATTEMPTS, _LIVE, _COST, _PAY)
+
+
+@cache
+def _nouns(names: tuple[str, ...]) -> tuple[Noun, ...]:
+    """The nouns that are, or are of the kind of, one of ``names``."""
+    return tuple(noun for noun in NOUNS.values() if noun.is_a(names))
+
+
+@cache
+def _adjectives(noun: Noun) -> tuple[Adjective, ...]:
+    """The adjectives that may stand before a noun; none before *my mother*."""
+    if "family" in noun.kinds:
+        return ()
+    return tuple(
+        adjective
+        for adjective in ADJECTIVES
+        if noun.is_a(adjective.kinds)
+        and not any((adjective.german, name) in _CONTRADICTIONS for name in (noun.german, *noun.kinds))
+    )
 
 
 class _NothingFits(Exception):
@@ -149,6 +169,11 @@ class Sampler:
                 german_words, english_words = self._random.choices(templates, weights)[0]()
             except _NothingFits:
                 continue
+            if any(
+                word == following != "had" for word, following in zip(english_words, english_words[1:], strict=False)
+            ):
+                # "the lamp that he turned on on Monday": right, but nobody would write it.
+                continue
             return written(german_words), written(english_words)
 
     # Drawing ---------------------------------------------------------------------------------------------------------
@@ -168,7 +193,7 @@ class Sampler:
         return self._random.random() < probability
 
     def _noun(self, names: tuple[str, ...]) -> Noun:
-        fitting = [noun for noun in NOUNS.values() if noun.is_a(names) and noun.english not in self._used]
+        fitting = [noun for noun in _nouns(names) if noun.english not in self._used]
         compounds = [noun for noun in fitting if "compound" in noun.kinds]
         simple = [noun for noun in fitting if "compound" not in noun.kinds]
         use_compound = compounds and (not simple or self._chance(_COMPOUND_SHARE))
@@ -177,14 +202,7 @@ class Sampler:
         return noun
 
     def _adjective(self, noun: Noun) -> Adjective | None:
-        if "family" in noun.kinds:
-            return None
-        fitting = [
-            adjective
-            for adjective in ADJECTIVES
-            if (noun.is_a(adjective.kinds) or noun.german == "Blume" and "flower" in adjective.kinds)
-            and not any((adjective.german, name) in _CONTRADICTIONS for name in (noun.german, *noun.kinds))
-        ]
+        fitting = _adjectives(noun)
         return self._often_early(fitting) if fitting else None
 
     def _proper_name(self) -> NounPhrase:
@@ -379,7 +397,7 @@ class Sampler:
             if place.groups != ("water",)
             and place.noun.english not in self._used
             and place.noun.german != "Straße"
-            and not (far and any(group in _NEAR for group in place.groups))
+            and not (far and place.noun.german in _NEAR)
             and (not groups or any(group in groups for group in place.groups))
         ]
         place = self._often_early(places)
@@ -643,7 +661,8 @@ class Sampler:
     def _because_of_state(self) -> Pair:
         state, tense = self._often_early(STATES), self._one(("perfect", "perfect", "modal"))
         despite = self._chance(0.35)
-        clause = self._following(state.despite if despite else state.because, tense, anaphoric=True)
+        verbs = state.despite if despite else state.because
+        clause = self._following(verbs, tense, anaphoric=True, times=tense == "perfect")
         past = clause.tense == "perfect" or clause.modal.past
         reason = self._state(state, pronoun_for(clause.subject), "past" if past else "present")
         conjunction = Phrase("obwohl", "although") if despite else Phrase("weil", "because")
@@ -947,8 +966,10 @@ class Sampler:
             thing = self._relative(thing)
         clause = Clause(frame, thing, tense, dative=person, negated=self._chance(0.3))
         if tense == "perfect" and self._chance(0.6):
-            clause = replace(clause, time=self._past_time())
-        opposite = Clause(frame, person, tense, accusative=thing, negated=clause.negated, time=clause.time)
+            # Behind a relative clause the time would seem to belong to that.
+            front = "time" if thing.relative or self._chance(0.4) else "subject"
+            clause = replace(clause, time=self._past_time(), front=front)
+        opposite = replace(clause, subject=person, dative=None, accusative=thing)
         return german.main_clause(clause) + ["."], english.statement(opposite) + ["."]
 
     def _described(self) -> Pair:
