@@ -10,4 +10,5 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 ensure_environment dev pytest pytest-timeout pytest-xdist hypothesis
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH}
 cd "$project"
-exec "$PYTHON" -m pytest -n 2 "$@"
+# Whole files at a time: their fixtures, some of which train models, are made once.
+exec "$PYTHON" -m pytest -n 2 --dist loadfile "$@"

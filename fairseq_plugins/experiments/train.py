@@ -62,9 +62,9 @@ def main(arguments: list[str]) -> None:
 
 
 def make_resumable(last: Path, arch: str) -> dict[str, Any] | None:
-    """Puts the newest readable checkpoint in the place of a ``checkpoint_last.pt`` that a kill left truncated.
+    """Puts the furthest readable checkpoint in the place of a ``checkpoint_last.pt`` that a kill left truncated.
 
-    fairseq writes checkpoint_last.pt as a plain copy, so that it can be cut short; fairseq then fails to start from it.
+    fairseq writes checkpoint_last.pt as a plain copy, so that it can be cut short, and then fails to start from it.
 
     Returns:
         What :func:`training_results` finds in the checkpoint to go on from; None where the training begins.
@@ -72,13 +72,13 @@ def make_resumable(last: Path, arch: str) -> dict[str, Any] | None:
     Raises:
         InputError: no checkpoint is readable, or the one to go on from is of another architecture.
     """
-    if not last.exists():
-        return None
     newest = newest_readable_checkpoint(last.parent)
     if newest is None:
-        raise InputError(f"{last}: truncated, and none beside it is readable; delete {last.parent} to start anew")
+        if last.exists():
+            raise InputError(f"{last}: truncated, and none beside it is readable; delete {last.parent} to start anew")
+        return None
     if newest != last:
-        print(f"{last} is truncated; going on from {newest.name}", flush=True)
+        print(f"{last} is {'truncated' if last.exists() else 'missing'}; going on from {newest.name}", flush=True)
         with open(newest, "rb") as source, atomic_file(last, "wb") as target:
             shutil.copyfileobj(source, target)
     return training_results(commands.checked_checkpoint(last, arch))

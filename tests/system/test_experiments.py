@@ -148,13 +148,34 @@ def copy_of(trained: Trained, folder: Path) -> Path:
     return folder
 
 
-def test_a_complete_training_is_not_trained_further(trained: Trained, tmp_path: Path, capsys) -> None:
+def test_a_complete_training_is_not_trained_further(
+    trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     work = copy_of(trained, tmp_path / "work")
     before = torch.load(work / "checkpoints" / "checkpoint_last.pt", weights_only=True)
     train.main([*trained.arguments(work), "--gpus", "0", "--max-update", "200"])
     assert "200 updates were done before" in capsys.readouterr().out
     after = torch.load(work / "checkpoints" / "checkpoint_last.pt", weights_only=True)
     assert all(torch.equal(after["model"][name], parameter) for name, parameter in before["model"].items())
+
+
+@pytest.mark.parametrize("damage", ["truncated", "missing"])
+def test_the_furthest_readable_checkpoint_takes_the_place_of_the_last(
+    trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    checkpoints = copy_of(trained, tmp_path / "work") / "checkpoints"
+    last = checkpoints / "checkpoint_last.pt"
+    if damage == "missing":
+        last.unlink()
+    else:
+        last.write_bytes(last.read_bytes()[:-100])
+    (checkpoints / "checkpoint4.pt").write_bytes(b"")
+    (checkpoints / "checkpoint_best.pt").unlink()
+    resumed = train.make_resumable(last, "mc_rnn_2_iwslt_de_en")
+    assert f"{last} is {damage}; going on from checkpoint3.pt" in capsys.readouterr().out
+    assert resumed is not None and resumed["updates"] == 150
+    assert last.read_bytes() == (checkpoints / "checkpoint3.pt").read_bytes()
+    assert train.make_resumable(tmp_path / "new" / "checkpoint_last.pt", "any") is None
 
 
 def test_only_truncated_checkpoints(trained: Trained, tmp_path: Path) -> None:
