@@ -93,7 +93,7 @@ def train_command(
         raise InputError(f"--gpus {gpus}: PyTorch sees {available} GPUs here; ask for at most as many, 0 is the CPU")
     # Said even for one process: fairseq's default is as many as there are GPUs, with --cpu too.
     command += ["--distributed-world-size", str(max(1, gpus)), *(["--cpu"] if gpus == 0 else [])]
-    return check("train", [*command, *extra], configuration.train)
+    return check("train", command, configuration.train, extra)
 
 
 def generate_command(
@@ -107,8 +107,8 @@ def generate_command(
     """The fairseq-generate command by which ``checkpoint`` (or several, ``a.pt:b.pt``) translates a subset."""
     options = option_arguments("generate", configuration.generate, extra)
     command = [executable("fairseq-generate"), *data.arguments(), "--path", checkpoint, "--gen-subset", subset]
-    command += [*data.preparation.fairseq_bpe_arguments(), *options, *_decoding_device(gpus), *extra]
-    return check("generate", command, configuration.generate)
+    command += [*data.preparation.fairseq_bpe_arguments(), *options, *_decoding_device(gpus)]
+    return check("generate", command, configuration.generate, extra)
 
 
 def interactive_command(
@@ -118,7 +118,7 @@ def interactive_command(
     command = [executable("fairseq-interactive"), *data.arguments(), "--path", checkpoint, "--input", str(source)]
     # Sentences of similar length are batched within a buffer.
     command += ["--buffer-size", "1024", "--batch-size", "32", *data.preparation.fairseq_bpe_arguments()]
-    return check("interactive", [*command, *_decoding_device(gpus), *extra], {})
+    return check("interactive", [*command, *_decoding_device(gpus)], {}, extra)
 
 
 def _decoding_device(gpus: int | None) -> list[str]:
@@ -218,14 +218,18 @@ def option_arguments(kind: str, section: Section, extra: Sequence[str] = ()) -> 
     return arguments
 
 
-def check(kind: str, command: list[str], section: Section) -> list[str]:
-    """Lets fairseq's own parser read a whole command, and returns it.
+def check(kind: str, command: Sequence[str], section: Section, extra: Sequence[str]) -> list[str]:
+    """A whole command, the command line's further options at its end, after fairseq's own parser has read it.
 
     Raises:
         InputError: the parser refuses it; where the configuration is the reason, the message names file and line.
     """
     from fairseq import options as fairseq_options
 
+    for key, remedy in RESERVED.items():
+        if option(extra, f"--{key}") is not None:
+            raise InputError(f"--{key} cannot be passed on to fairseq-{kind}: {remedy}")
+    command = [*command, *extra]
     parser = _parser(kind, section)
     _, unknown = fairseq_options.parse_args_and_arch(parser, input_args=command[1:], parse_known=True)
     if unknown:

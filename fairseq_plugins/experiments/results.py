@@ -39,13 +39,16 @@ def load(work: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not JSON ({error}); delete it: training and evaluation write it anew") from None
 
 
-def update(work: Path, **values: Any) -> dict[str, Any]:
-    """Sets keys in a work folder's ``results.json``, keeps the others, and returns all."""
-    results = {**load(work), **values}
+def write(work: Path, results: dict[str, Any]) -> None:
+    """Replaces a work folder's ``results.json``."""
     with atomic_file(work / "results.json") as stream:
         json.dump(results, stream, indent=2, ensure_ascii=False)
         stream.write("\n")
-    return results
+
+
+def update(work: Path, **values: Any) -> None:
+    """Sets keys in a work folder's ``results.json`` and keeps the others."""
+    write(work, {**load(work), **values})
 
 
 def git_revision() -> str | None:

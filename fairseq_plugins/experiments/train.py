@@ -47,17 +47,19 @@ def main(arguments: list[str]) -> None:
         if not last.exists():
             sys.exit(f"error: fairseq-train left no {last}; was it told --no-save or --no-last-checkpoints?")
         trained = training_results(read_checkpoint(last))
-        results.update(
-            work,
-            config=str(configuration.path),
-            command=commands.shown(command),
-            parameters=logged_parameters(work / LOG),
-            **trained,
-            paper=configuration.paper_row(),
-            device=results.device(command),
-            git_revision=results.git_revision(),
-            versions=results.versions(),
-        )
+        # Where nothing was trained, what stands there is still true; where something was, the scores are not.
+        if "updates" not in results.load(work) or resumed is None or trained["updates"] > resumed["updates"]:
+            description = {
+                "config": str(configuration.path),
+                "command": commands.shown(command),
+                "parameters": logged_parameters(work / LOG),
+                **trained,
+                "paper": configuration.paper_row(),
+                "device": results.device(command),
+                "git_revision": results.git_revision(),
+                "versions": results.versions(),
+            }
+            results.write(work, description)
     print(f"{trained['updates']:,} updates in {trained['train_seconds']:,.0f} seconds; {work / 'results.json'}")
 
 

@@ -68,9 +68,10 @@ def test_a_training_is_complete_at_max_update() -> None:
 
 
 def test_results_keep_what_others_wrote(tmp_path: Path) -> None:
-    results.update(tmp_path, updates=5, seed=1)
-    assert results.update(tmp_path, bleu_tokenized=30.5, seed=2) == {"updates": 5, "seed": 2, "bleu_tokenized": 30.5}
+    results.write(tmp_path, {"updates": 5, "seed": 1})
+    results.update(tmp_path, bleu_tokenized=30.5, seed=2)
     assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8")) == results.load(tmp_path)
+    assert results.load(tmp_path) == {"updates": 5, "seed": 2, "bleu_tokenized": 30.5}
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
     (tmp_path / "results.json").write_text("{", encoding="utf-8")
     with pytest.raises(InputError, match="results.json: not JSON"):

@@ -152,11 +152,14 @@ def test_a_complete_training_is_not_trained_further(
     trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     work = copy_of(trained, tmp_path / "work")
+    marked = {**json.loads((work / "results.json").read_text(encoding="utf-8")), "git_revision": "then"}
+    (work / "results.json").write_text(json.dumps(marked), encoding="utf-8")
     before = torch.load(work / "checkpoints" / "checkpoint_last.pt", weights_only=True)
     train.main([*trained.arguments(work), "--gpus", "0", "--max-update", "200"])
     assert "200 updates were done before" in capsys.readouterr().out
     after = torch.load(work / "checkpoints" / "checkpoint_last.pt", weights_only=True)
     assert all(torch.equal(after["model"][name], parameter) for name, parameter in before["model"].items())
+    assert json.loads((work / "results.json").read_text(encoding="utf-8")) == marked
 
 
 @pytest.mark.parametrize("damage", ["truncated", "missing"])
