@@ -29,7 +29,7 @@ SAMPLES = 5
 def main(arguments: list[str]) -> None:
     """The whole quick start."""
     parser = argparse.ArgumentParser(prog="scripts/quickstart.sh", allow_abbrev=False)
-    parser.add_argument("--sentence", default="Der alte Lehrer liest das Buch.")
+    parser.add_argument("--sentence", default="Der Hund, den meine Schwester gefunden hat, ist sehr klug.")
     parser.add_argument("--max-update", type=int)
     parser.add_argument("--work", type=Path, default=config.CHECKOUT / "work" / "quickstart")
     options = parser.parse_args(arguments)
