@@ -143,9 +143,7 @@ def average_checkpoints(paths: Sequence[str | Path], output: str | Path) -> None
         torch.save(average, stream)
 
 
-def _check_same_model(
-    first_path: str | Path, first: dict[str, Any], path: str | Path, state: dict[str, Any]
-) -> None:
+def _check_same_model(first_path: str | Path, first: dict[str, Any], path: str | Path, state: dict[str, Any]) -> None:
     remedy = "average checkpoints of one training"
     if architecture(state) != architecture(first):
         raise InputError(

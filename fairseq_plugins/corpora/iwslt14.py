@@ -1,6 +1,6 @@
 """IWSLT 2014 German-English, from the official archive to what fairseq-train reads: the papers' benchmark.
 
-    python -m fairseq_plugins.corpora.iwslt14 --archive de-en.tgz --output work/iwslt14_de_en
+    python -m fairseq_plugins.corpora.iwslt14 --archive de-en.tgz --output work/iwslt14_de_en/data
 
 Makes the same tokens as fairseq's examples/translation/prepare-iwslt14.sh: Moses tokens, training pairs of 1 to 175
 tokens and a ratio of at most 1.5, lower case, every 23rd of them for validation, five TED sets together for testing.

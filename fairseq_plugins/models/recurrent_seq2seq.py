@@ -40,6 +40,7 @@ from ..modules import RECURRENT_LAYERS, AdditiveAttention, LayerOptions, Recurre
 _LAYERS = ChoiceEnum(list(RECURRENT_LAYERS))
 _CELLS = ChoiceEnum(["lstm", "gru", "rnn"])
 _CONNECTIONS = ChoiceEnum(["state", "gate"])
+_CONNECTION_INITS = ChoiceEnum(["identity", "orthogonal"])
 _DECODER_ATTENTIONS = ChoiceEnum(["input-feed", "output"])
 
 
@@ -73,6 +74,9 @@ class RecurrentSeq2SeqConfig(FairseqDataclass):
     connection: _CONNECTIONS = field(
         default="state",
         metadata={"help": "connections of mc_rnn layers: between outputs (state, Eq. 2) or into the gates (gate)"},
+    )
+    connection_init: _CONNECTION_INITS = field(
+        default="identity", metadata={"help": "how the connections of mc_rnn layers start (--connection state)"}
     )
     dropout: float = field(
         default=0.3, metadata={"help": "probability of dropout on embeddings, between layers and on the readout"}
@@ -122,7 +126,7 @@ class RecurrentEncoder(FairseqEncoder):
             cfg.encoder_layers,
             bidirectional=True,
             dropout=cfg.dropout,
-            options=LayerOptions(cfg.channels, cfg.cell, cfg.connection),
+            options=_layer_options(cfg),
         )
         self.output_size = self.stack.output_size
         self._max_source_positions = cfg.max_source_positions
@@ -190,7 +194,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             hidden_size,
             cfg.decoder_layers,
             dropout=cfg.dropout,
-            options=LayerOptions(cfg.channels, cfg.cell, cfg.connection),
+            options=_layer_options(cfg),
         )
         self.initial_hidden = nn.ModuleList(_linear(encoder_size, hidden_size) for _ in self.stack.layers)
         self.initial_memory = nn.ModuleList(
@@ -299,6 +303,10 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             c0 = self.initial_memory[i](summary) if layer.has_memory else None
             states.append(layer.initial_state(summary.size(0), h0, c0))
         return tuple(states), h0
+
+
+def _layer_options(cfg: RecurrentSeq2SeqConfig) -> LayerOptions:
+    return LayerOptions(cfg.channels, cfg.cell, cfg.connection, cfg.connection_init)
 
 
 def _check(cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> None:

@@ -4,7 +4,8 @@ What the paper leaves open, and what is done here: the divisor of Eq. 2 is the i
 predecessors are the zero padding before the sentence; Eq. 1 decides how the channels are staggered; the sums of Eq. 4
 and 5 run over the C channels; the LSTM's memory comes from the channel's immediate predecessor; in the GRU the
 temporal input s takes the place of h(t - 1) everywhere. The attended output is not fed back: each channel has its own
-recurrence.
+recurrence. W_j starts as the identity: a channel then starts as a conventional layer that reads the mean of its block,
+which learns faster than orthogonal W_j (``connection_init``), whose sum of rotations hides the immediate predecessor.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from torch import Tensor, nn
 from .. import kernels
 from ..kernels.interface import CONNECTIONS, GATES
 from .recurrent import LayerOutput, RecurrentLayer
+
+CONNECTION_INITS = ("identity", "orthogonal")
 
 
 class MultiChannelRNN(RecurrentLayer):
@@ -31,13 +34,21 @@ class MultiChannelRNN(RecurrentLayer):
             ``gate``: W_j maps outputs to the gates directly (there is no ``weight_hh``), with the same 1/m; the GRU
             then interpolates with the mean of the outputs. With one channel, ``gate`` is exactly ``torch.nn.LSTM``,
             ``GRU`` or ``RNN``, and ``state`` is with W_1 = I.
+        connection_init: how W_j starts in ``state``: ``identity`` or ``orthogonal``. In ``gate`` it starts as recurrent
+            weights do.
 
     Raises:
-        ValueError: a size below 1, or an unknown cell or connection.
+        ValueError: a size below 1, or an unknown cell, connection or initialisation.
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, channels: int = 3, cell: str = "lstm", connection: str = "state"
+        self,
+        input_size: int,
+        hidden_size: int,
+        channels: int = 3,
+        cell: str = "lstm",
+        connection: str = "state",
+        connection_init: str = "identity",
     ) -> None:
         super().__init__()
         if min(input_size, hidden_size, channels) < 1:
@@ -46,11 +57,14 @@ class MultiChannelRNN(RecurrentLayer):
             raise ValueError(f"unknown cell {cell!r}; choose from {', '.join(GATES)}")
         if connection not in CONNECTIONS:
             raise ValueError(f"unknown connection {connection!r}; choose from {', '.join(CONNECTIONS)}")
+        if connection_init not in CONNECTION_INITS:
+            raise ValueError(f"unknown initialisation {connection_init!r}; choose from {', '.join(CONNECTION_INITS)}")
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.channels = channels
         self.cell = cell
         self.connection = connection
+        self.connection_init = connection_init
         self.has_memory = cell == "lstm"
 
         rows = GATES[cell] * hidden_size
@@ -68,16 +82,18 @@ class MultiChannelRNN(RecurrentLayer):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """The cell as in ``torch.nn.LSTMCell``; W_j orthogonal in "state", as recurrent weights in "gate"; V Xavier."""
+        """The cell as in ``torch.nn.LSTMCell``; W_j as ``connection_init`` says; V Xavier."""
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, self.attention_r):
             if parameter is not None:
                 nn.init.uniform_(parameter, -bound, bound)
         for weight in self.weight_connection:
-            if self.connection == "state":
-                nn.init.orthogonal_(weight)
-            else:
+            if self.connection == "gate":
                 nn.init.uniform_(weight, -bound, bound)
+            elif self.connection_init == "identity":
+                nn.init.eye_(weight)
+            else:
+                nn.init.orthogonal_(weight)
         nn.init.xavier_uniform_(self.attention_v)
 
     def forward(

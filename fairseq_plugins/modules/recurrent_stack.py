@@ -22,13 +22,16 @@ class LayerOptions:
     channels: int = 3
     cell: str = "lstm"
     connection: str = "state"
+    connection_init: str = "identity"
 
 
 RECURRENT_LAYERS: dict[str, Callable[[int, int, LayerOptions], RecurrentLayer]] = {
     "lstm": lambda d, h, options: ConventionalRNN(d, h, "lstm"),
     "gru": lambda d, h, options: ConventionalRNN(d, h, "gru"),
     "rnn": lambda d, h, options: ConventionalRNN(d, h, "rnn"),
-    "mc_rnn": lambda d, h, options: MultiChannelRNN(d, h, options.channels, options.cell, options.connection),
+    "mc_rnn": lambda d, h, options: MultiChannelRNN(
+        d, h, options.channels, options.cell, options.connection, options.connection_init
+    ),
 }
 """Makes a layer of each kind from input size, hidden size and options."""
 

@@ -20,7 +20,7 @@ from recurrent_layers import PerChannelLoop  # noqa: E402
 
 def test_the_peer_computes_the_same() -> None:
     torch.manual_seed(0)
-    layer = MultiChannelRNN(3, 5, 3)
+    layer = MultiChannelRNN(3, 5, 3, connection_init="orthogonal")
     x = torch.randn(7, 2, 3)
     torch.testing.assert_close(PerChannelLoop(layer)(x), layer(x).output)
 

@@ -98,7 +98,7 @@ def test_backends_agree_with_the_reference(
 ) -> None:
     torch.manual_seed(channels)
     for steps, hidden_size, lengths in ((1, 3, None), (6, 7, None), (7, 5, [7, 4, 1]), (3, 4, [0, 3, 2])):
-        layer = MultiChannelRNN(5, hidden_size, channels, cell, connection).double()
+        layer = MultiChannelRNN(5, hidden_size, channels, cell, connection, "orthogonal").double()
         x = torch.randn(steps, 3, 5, dtype=torch.float64)
         lengths = None if lengths is None else torch.tensor(lengths)
         expected = _results("reference", layer, x, lengths, monkeypatch)
@@ -113,7 +113,7 @@ def test_backends_agree_with_the_reference(
 def test_gradcheck(backend: str, connection: str, cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
     torch.manual_seed(0)
-    layer = MultiChannelRNN(2, 3, 3, cell, connection).double()
+    layer = MultiChannelRNN(2, 3, 3, cell, connection, "orthogonal").double()
     names = [name for name, _ in layer.named_parameters()]
     lengths = torch.tensor([5, 2])
 
@@ -177,7 +177,7 @@ def test_one_channel_is_the_conventional_layer(
 def test_float32_stays_close_to_float64(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
     torch.manual_seed(0)
-    layer = MultiChannelRNN(31, 63, 3)
+    layer = MultiChannelRNN(31, 63, 3, connection_init="orthogonal")
     x = torch.randn(25, 7, 31)
     single = layer(x).output
     double = layer.double()(x.double()).output
@@ -186,7 +186,7 @@ def test_float32_stays_close_to_float64(backend: str, monkeypatch: pytest.Monkey
 
 def test_backends_take_inputs_that_are_not_contiguous(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    layer = MultiChannelRNN(4, 5, 3).double()
+    layer = MultiChannelRNN(4, 5, 3, connection_init="orthogonal").double()
     x = torch.randn(3, 8, 4).double().transpose(0, 1)[::2]
     assert not x.is_contiguous()
     for backend in BACKENDS:
@@ -198,7 +198,7 @@ def test_backends_take_inputs_that_are_not_contiguous(monkeypatch: pytest.Monkey
 def test_eager_runs_in_the_parameters_precision_under_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "eager")
     torch.manual_seed(0)
-    layer = MultiChannelRNN(4, 5, 3)
+    layer = MultiChannelRNN(4, 5, 3, connection_init="orthogonal")
     x = torch.randn(6, 2, 4)
     expected = layer(x).output
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -41,7 +41,8 @@ def make_task(source_types: int = WORDS, target_types: int | None = None, **cfg:
 def make_model(task: SimpleNamespace | None = None, seed: int = 0, **options) -> RecurrentSeq2SeqModel:
     sizes = dict.fromkeys(["encoder_embed_dim", "encoder_hidden_size", "decoder_embed_dim", "decoder_hidden_size"], 6)
     torch.manual_seed(seed)
-    cfg = RecurrentSeq2SeqConfig(**{**sizes, **options})
+    # Equal connections would hide it if one were taken for another.
+    cfg = RecurrentSeq2SeqConfig(**{**sizes, "connection_init": "orthogonal", **options})
     model = RecurrentSeq2SeqModel.build_model(cfg, task or make_task()).double().eval()
     # Larger weights than at the start of training, so that nothing hides in the tolerance.
     with torch.no_grad():

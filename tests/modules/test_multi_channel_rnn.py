@@ -22,7 +22,7 @@ def layers(draw: st.DrawFn) -> RecurrentLayer:
     if draw(st.booleans()):
         return ConventionalRNN(SIZE, HIDDEN, cell).double()
     channels, connection = draw(st.integers(1, 4)), draw(st.sampled_from(CONNECTIONS))
-    return MultiChannelRNN(SIZE, HIDDEN, channels, cell, connection).double()
+    return MultiChannelRNN(SIZE, HIDDEN, channels, cell, connection, "orthogonal").double()
 
 
 @st.composite
@@ -132,9 +132,13 @@ def test_parameters_have_the_layout_of_torch_cells(cell: str, connection: str) -
     assert shapes == expected
 
 
-def test_connections_start_orthogonal() -> None:
+def test_connections_start_as_asked() -> None:
     for weight in MultiChannelRNN(3, 5, 3).weight_connection.detach():
+        assert weight.equal(torch.eye(5))
+    for weight in MultiChannelRNN(3, 5, 3, connection_init="orthogonal").weight_connection.detach():
         torch.testing.assert_close(weight @ weight.T, torch.eye(5))
+        assert not weight.equal(torch.eye(5))
+    assert MultiChannelRNN(3, 5, 3, connection="gate").weight_connection.abs().max() <= 5**-0.5
 
 
 def test_channel_attention_is_a_distribution() -> None:
@@ -150,6 +154,7 @@ def test_channel_attention_is_a_distribution() -> None:
         ({"channels": 0}, "at least 1"),
         ({"cell": "sru"}, "unknown cell 'sru'; choose from lstm, gru, rnn"),
         ({"connection": "both"}, "unknown connection 'both'; choose from state, gate"),
+        ({"connection_init": "zero"}, "unknown initialisation 'zero'; choose from identity, orthogonal"),
     ],
 )
 def test_bad_arguments(arguments: dict, message: str) -> None:
