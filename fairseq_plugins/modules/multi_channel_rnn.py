@@ -5,7 +5,7 @@ predecessors are the zero padding before the sentence; Eq. 1 decides how the cha
 and 5 run over the C channels; the LSTM's memory comes from the channel's immediate predecessor; in the GRU the
 temporal input s takes the place of h(t - 1) everywhere. The attended output is not fed back: each channel has its own
 recurrence. W_j starts as the identity: a channel then starts as a conventional layer that reads the mean of its block,
-which learns faster than orthogonal W_j (``connection_init``), whose sum of rotations hides the immediate predecessor.
+which on text learnt faster than orthogonal W_j (``connection_init``), a mean of rotations.
 """
 
 from __future__ import annotations

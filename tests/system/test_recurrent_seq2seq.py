@@ -35,7 +35,7 @@ def training(data: TranslationData, arch: str, folder: Path, *more: str, max_epo
 def mc_rnn(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint of an MC-RNN that has learnt to turn sentences round."""
     folder = tmp_path_factory.mktemp("mc_rnn")
-    command = training(tiny_translation_data, "mc_rnn_iwslt_de_en", folder, max_epoch=30)
+    command = training(tiny_translation_data, "mc_rnn_iwslt_de_en", folder, max_epoch=50)
     run_command(["fairseq-train", *command, "--user-dir", USER_DIR])
     return folder / "checkpoint_last.pt"
 
@@ -72,7 +72,7 @@ def test_generate_and_score_every_sentence(mc_rnn: Path, tiny_translation_data: 
     expected = references(tiny_translation_data)
     assert sorted(hypotheses) == list(range(101)) == list(range(len(expected)))
     right = sum(hypotheses[i].split("\t")[1] == expected[i] for i in range(101))
-    assert right >= 70, f"{right} of 101 sentences turned round"
+    assert right >= 90, f"{right} of 101 sentences turned round"
 
 
 def test_interactive_and_validate(mc_rnn: Path, tiny_translation_data: TranslationData) -> None:
