@@ -4,14 +4,19 @@ Importing this package, or naming its folder with ``--user-dir``, registers them
 """
 
 import logging
+import warnings
 
 # It would ask for a package that nothing here needs, each time that fairseq is imported.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
-from . import compat  # noqa: E402
+with warnings.catch_warnings():
+    # What fairseq still uses of PyTorch (torch.jit.script) is not the user's to mend.
+    warnings.simplefilter("ignore", FutureWarning)
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from . import compat
 
-compat.apply()  # before anything imports fairseq's parts
+    compat.apply()  # before anything imports fairseq's parts
 
-from . import models  # noqa: E402
+    from . import models
 
 __all__ = ["models"]
