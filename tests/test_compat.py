@@ -229,9 +229,7 @@ def test_gathers_lists_without_a_gpu(one_process_group) -> None:
 def test_wraps_models_on_the_cpu(backend: str, one_process_group) -> None:
     config = distributed_utils.DistributedTrainingConfig(ddp_backend=backend, device_id=1, tpu=False)
     model = torch.nn.Linear(2, 2)
-    wrapped = distributed_fairseq_model.DistributedFairseqModel(
-        config, model, one_process_group, torch.device("cpu")
-    )
+    wrapped = distributed_fairseq_model.DistributedFairseqModel(config, model, one_process_group, torch.device("cpu"))
     wrapped(torch.ones(1, 2)).sum().backward()
     assert wrapped.state_dict().keys() == model.state_dict().keys()
     assert torch.equal(model.weight.grad, torch.ones(2, 2))

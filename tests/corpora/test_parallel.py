@@ -57,9 +57,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
     folder = tmp_path_factory.mktemp("inputs")
     sizes = {"train": 200, "valid": 15, "test": 13, "test1": 9}
-    return {
-        split: write(folder / split, sentences(size, seed)) for seed, (split, size) in enumerate(sizes.items())
-    }
+    return {split: write(folder / split, sentences(size, seed)) for seed, (split, size) in enumerate(sizes.items())}
 
 
 STEPS = Preparation("de", "en", lowercase=True, tokenizer="moses", bpe_size=150)
