@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .autograd import cell_step
 from .interface import MultiChannelOutput, MultiChannelParameters, MultiChannelState, channel_slots
 
 Recurrence = Callable[..., tuple[Tensor, Tensor]]
@@ -101,8 +102,6 @@ def multi_channel_rnn_step(
     x: Tensor, state: MultiChannelState, parameters: MultiChannelParameters, cell: str, connection: str
 ) -> tuple[Tensor, MultiChannelState]:
     """See :func:`fairseq_plugins.kernels.multi_channel_rnn_step`."""
-    from .autograd import cell_step
-
     history, memory, time = state
     channels = history.size(1)
     gates, candidate_bias = input_gates(x, parameters, cell)
