@@ -1,7 +1,7 @@
 """The recurrence as one autograd function with a hand-written backward pass through time.
 
-Against ``autograd.py`` it saves the graph of every small operation, works in preallocated buffers, and computes each
-weight gradient by one matrix product after the loop.
+Unlike ``autograd.py`` it records no graph of small operations, works in preallocated buffers, and computes each weight
+gradient by one matrix product after the loop.
 """
 
 from __future__ import annotations
