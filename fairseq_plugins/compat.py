@@ -89,13 +89,22 @@ def allow_checkpoint_types() -> None:
         int,
         distributed_utils._TensorPlaceholder,
     ]
-    if torch.__version__ < (2, 6):  # which takes no names; and loads without weights_only unless asked
-        torch.serialization.add_safe_globals([*allowed, reconstruct, scalar])
-        return
-    renamed: list[Any] = [(typing.Any, "typing.Any")]
+    renamed: list[tuple[Any, str]] = [(typing.Any, "typing.Any")]
     for package in "numpy.core.multiarray", "numpy._core.multiarray":  # before numpy 2, and since
         renamed += [(reconstruct, f"{package}._reconstruct"), (scalar, f"{package}.scalar")]
+    if torch.__version__ < (2, 6):  # which takes no names, and asks what it is given for its own
+        renamed = [value if value is typing.Any else _under_name(value, name) for value, name in renamed]
     torch.serialization.add_safe_globals([*allowed, *renamed])
+
+
+def _under_name(function: Callable, name: str) -> Callable:
+    """A function that does the same and says that it is called ``name``."""
+
+    def renamed(*args: Any) -> Any:
+        return function(*args)
+
+    renamed.__module__, _, renamed.__name__ = name.rpartition(".")
+    return renamed
 
 
 # --------------------------------------------------------------------------------------------------------- data
