@@ -36,11 +36,12 @@ from torch import Tensor, nn
 
 from ..files import InputError
 from ..modules import RECURRENT_LAYERS, AdditiveAttention, LayerOptions, RecurrentStack, RecurrentState, reorder_states
+from ..modules.multi_channel_rnn import CELLS, CONNECTION_INITS, CONNECTIONS
 
 _LAYERS = ChoiceEnum(list(RECURRENT_LAYERS))
-_CELLS = ChoiceEnum(["lstm", "gru", "rnn"])
-_CONNECTIONS = ChoiceEnum(["state", "gate"])
-_CONNECTION_INITS = ChoiceEnum(["identity", "orthogonal"])
+_CELLS = ChoiceEnum(list(CELLS))
+_CONNECTIONS = ChoiceEnum(list(CONNECTIONS))
+_CONNECTION_INITS = ChoiceEnum(list(CONNECTION_INITS))
 _DECODER_ATTENTIONS = ChoiceEnum(["input-feed", "output"])
 
 

@@ -19,6 +19,7 @@ from .. import kernels
 from ..kernels.interface import CONNECTIONS, GATES
 from .recurrent import LayerOutput, RecurrentLayer
 
+CELLS = tuple(GATES)
 CONNECTION_INITS = ("identity", "orthogonal")
 
 
