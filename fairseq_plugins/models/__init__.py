@@ -1,5 +1,5 @@
 """fairseq models; importing them registers them and their architectures."""
 
-from . import recurrent_seq2seq
+from . import double_path, recurrent_seq2seq, single_path_baselines
 
-__all__ = ["recurrent_seq2seq"]
+__all__ = ["double_path", "recurrent_seq2seq", "single_path_baselines"]

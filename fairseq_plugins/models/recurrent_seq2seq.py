@@ -37,6 +37,7 @@ from torch import Tensor, nn
 from ..files import InputError
 from ..modules import RECURRENT_LAYERS, AdditiveAttention, LayerOptions, RecurrentStack, RecurrentState, reorder_states
 from ..modules.multi_channel_rnn import CELLS, CONNECTION_INITS, CONNECTIONS
+from .architectures import set_defaults
 
 _LAYERS = ChoiceEnum(list(RECURRENT_LAYERS))
 _CELLS = ChoiceEnum(list(CELLS))
@@ -363,41 +364,35 @@ def _linear(in_features: int, out_features: int) -> nn.Linear:
     return linear
 
 
-def _set_defaults(args: Namespace, **defaults: Any) -> None:
-    """What the user did not give on the command line takes the architecture's value."""
-    for name, value in defaults.items():
-        setattr(args, name, getattr(args, name, value))
-
-
 def _set_layer(args: Namespace, kind: str) -> None:
-    _set_defaults(args, encoder_recurrent_layer=kind, decoder_recurrent_layer=kind)
+    set_defaults(args, encoder_recurrent_layer=kind, decoder_recurrent_layer=kind)
 
 
 @register_model_architecture("recurrent_seq2seq", "rnnsearch_iwslt_de_en")
 def rnnsearch_iwslt_de_en(args: Namespace) -> None:
     """Baseline-RNN of MC-RNN's Table 2: two LSTM layers, embeddings and hidden size 256."""
     _set_layer(args, "lstm")
-    _set_defaults(args, encoder_layers=2, decoder_layers=2, encoder_hidden_size=256, decoder_hidden_size=256)
+    set_defaults(args, encoder_layers=2, decoder_layers=2, encoder_hidden_size=256, decoder_hidden_size=256)
 
 
 @register_model_architecture("recurrent_seq2seq", "rnnsearch_large_iwslt_de_en")
 def rnnsearch_large_iwslt_de_en(args: Namespace) -> None:
     """Baseline-RNN-large of MC-RNN's Table 5: hidden size 286."""
-    _set_defaults(args, encoder_hidden_size=286, decoder_hidden_size=286)
+    set_defaults(args, encoder_hidden_size=286, decoder_hidden_size=286)
     rnnsearch_iwslt_de_en(args)
 
 
 @register_model_architecture("recurrent_seq2seq", "rnnsearch_deep_iwslt_de_en")
 def rnnsearch_deep_iwslt_de_en(args: Namespace) -> None:
     """Baseline-RNN-deep of MC-RNN's Table 5: three layers."""
-    _set_defaults(args, encoder_layers=3, decoder_layers=3)
+    set_defaults(args, encoder_layers=3, decoder_layers=3)
     rnnsearch_iwslt_de_en(args)
 
 
 @register_model_architecture("recurrent_seq2seq", "rnnsearch_gigaword")
 def rnnsearch_gigaword(args: Namespace) -> None:
     """Baseline-RNN of MC-RNN's Table 3: four layers."""
-    _set_defaults(args, encoder_layers=4, decoder_layers=4)
+    set_defaults(args, encoder_layers=4, decoder_layers=4)
     rnnsearch_iwslt_de_en(args)
 
 
@@ -405,21 +400,21 @@ def rnnsearch_gigaword(args: Namespace) -> None:
 def mc_rnn_iwslt_de_en(args: Namespace) -> None:
     """MC-RNN-3 of MC-RNN's Table 2."""
     _set_layer(args, "mc_rnn")
-    _set_defaults(args, channels=3)
+    set_defaults(args, channels=3)
     rnnsearch_iwslt_de_en(args)
 
 
 @register_model_architecture("recurrent_seq2seq", "mc_rnn_2_iwslt_de_en")
 def mc_rnn_2_iwslt_de_en(args: Namespace) -> None:
     """MC-RNN-2 of MC-RNN's Table 2."""
-    _set_defaults(args, channels=2)
+    set_defaults(args, channels=2)
     mc_rnn_iwslt_de_en(args)
 
 
 @register_model_architecture("recurrent_seq2seq", "mc_rnn_4_iwslt_de_en")
 def mc_rnn_4_iwslt_de_en(args: Namespace) -> None:
     """MC-RNN-4 of MC-RNN's Table 2."""
-    _set_defaults(args, channels=4)
+    set_defaults(args, channels=4)
     mc_rnn_iwslt_de_en(args)
 
 
@@ -427,19 +422,19 @@ def mc_rnn_4_iwslt_de_en(args: Namespace) -> None:
 def mc_rnn_gigaword(args: Namespace) -> None:
     """MC-RNN-3 of MC-RNN's Table 3."""
     _set_layer(args, "mc_rnn")
-    _set_defaults(args, channels=3)
+    set_defaults(args, channels=3)
     rnnsearch_gigaword(args)
 
 
 @register_model_architecture("recurrent_seq2seq", "mc_rnn_2_gigaword")
 def mc_rnn_2_gigaword(args: Namespace) -> None:
     """MC-RNN-2 of MC-RNN's Table 3."""
-    _set_defaults(args, channels=2)
+    set_defaults(args, channels=2)
     mc_rnn_gigaword(args)
 
 
 @register_model_architecture("recurrent_seq2seq", "mc_rnn_4_gigaword")
 def mc_rnn_4_gigaword(args: Namespace) -> None:
     """MC-RNN-4 of MC-RNN's Table 3."""
-    _set_defaults(args, channels=4)
+    set_defaults(args, channels=4)
     mc_rnn_gigaword(args)

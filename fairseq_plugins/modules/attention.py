@@ -1,11 +1,22 @@
-"""Additive attention: Bahdanau, Cho and Bengio (2015), "Neural machine translation by jointly learning to align and
-translate"."""
+"""Attention of a decoder to an encoder, and of a sequence to itself.
+
+- :class:`AdditiveAttention`: Bahdanau, Cho and Bengio (2015), "Neural machine translation by jointly learning to align
+  and translate".
+- Of double path networks (DPN-S2S): :class:`MultiHeadAttention` (Eq. 6) for the self-attention path,
+  :class:`ConvolutionalAttention` for the convolutional path, both on :func:`dot_product_attention` (Eq. 4), and the
+  :class:`ScalarGate` of Eq. 9 and 10, which fuses what they return.
+"""
 
 from __future__ import annotations
+
+import math
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from .convolution import weight_norm_linear
 
 
 class AdditiveAttention(nn.Module):
@@ -47,3 +58,153 @@ class AdditiveAttention(nn.Module):
             scores = scores.masked_fill(padding_mask.unsqueeze(1), float("-inf"))
         weights = F.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32)).type_as(scores)
         return torch.bmm(weights, values), weights
+
+
+class Memory(NamedTuple):
+    """What a path of the encoder gives to the attentions of the decoder.
+
+    Attributes:
+        output: (B, S, d).
+        real: (B, S), False at padding.
+    """
+
+    output: Tensor
+    real: Tensor
+
+    @property
+    def mask(self) -> Tensor:
+        """(B, 1, 1, S), for :func:`dot_product_attention`."""
+        return self.real[:, None, None, :]
+
+
+def dot_product_attention(
+    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scale: float, need_weights: bool = False
+) -> tuple[Tensor, Tensor | None]:
+    """softmax(scale q k^T) v (Eq. 4).
+
+    Args:
+        query: (B, A, T, d), A heads.
+        keys, values: (B, A, S, d).
+        mask: True where a query may look at a key; broadcasts to (B, A, T, S). Every query needs one key.
+        need_weights: return the weights too; the product is then written out, since the fused one keeps them to itself.
+
+    Returns:
+        contexts (B, A, T, d), and the weights (B, A, T, S) or None.
+    """
+    if not need_weights:
+        return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scale), None
+    scores = (query @ keys.transpose(-1, -2) * scale).masked_fill(~mask, float("-inf"))
+    weights = F.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32)).type_as(scores)
+    return weights @ values, weights
+
+
+class MultiHeadAttention(nn.Module):
+    """MH(q, k, v) of Eq. 6, without biases, started at U(-0.1, 0.1) as in the authors' code.
+
+    Args:
+        size: d.
+        heads: s; each has d / s features.
+
+    Raises:
+        ValueError: the heads do not divide d.
+    """
+
+    def __init__(self, size: int, heads: int) -> None:
+        super().__init__()
+        if size % heads:
+            raise ValueError(f"{heads} heads do not divide {size} features")
+        self.heads = heads
+        self.query_projection = nn.Linear(size, size, bias=False)
+        self.key_value_projection = nn.Linear(size, 2 * size, bias=False)
+        self.out_projection = nn.Linear(size, size, bias=False)
+        for linear in self.query_projection, self.key_value_projection, self.out_projection:
+            nn.init.uniform_(linear.weight, -0.1, 0.1)
+
+    def project_memory(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S, d) -> keys and values of every head, each (B, s, S, d / s)."""
+        keys, values = self.key_value_projection(x).chunk(2, dim=-1)
+        return self._split(keys), self._split(values)
+
+    def forward(
+        self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor, need_weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attends from x (B, T, d) to :meth:`project_memory`'s keys and values under a mask as in
+        :func:`dot_product_attention`.
+
+        Returns:
+            (B, T, d), and the mean of the heads' weights (B, T, S) or None.
+        """
+        query = self._split(self.query_projection(x))
+        context, weights = dot_product_attention(query, keys, values, mask, query.size(-1) ** -0.5, need_weights)
+        return self.out_projection(context.transpose(1, 2).flatten(2)), None if weights is None else weights.mean(1)
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+class ConvolutionalAttention(nn.Module):
+    """The attention of a convolutional decoder (ConvS2S), as Eq. 8 states it: keys and values are the encoder's output.
+
+    q = (W_in z + E) sqrt(0.5), context = W_out sqrt(S) softmax(q M^T) M with one head and no 1 / sqrt(d), S the number
+    of real source tokens. ConvS2S adds the source embeddings to the values; Eq. 8 does not.
+
+    Args:
+        size: d.
+        dropout: for the initialisation N(0, sqrt((1 - dropout) / d)) of ConvS2S.
+    """
+
+    def __init__(self, size: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.in_projection = weight_norm_linear(size, size, math.sqrt(1 - dropout))
+        self.out_projection = weight_norm_linear(size, size, math.sqrt(1 - dropout))
+
+    def forward(
+        self,
+        x: Tensor,
+        embedded: Tensor,
+        memory: Memory,
+        need_weights: bool = False,
+        weights: tuple[Tensor, Tensor] | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attends for T positions of each sentence.
+
+        Args:
+            x, embedded: z and E, (B, T, d).
+            memory: M.
+            need_weights: return the attention weights too.
+            weights: :meth:`projection_weights` where many calls share them.
+
+        Returns:
+            (B, T, d), and the attention weights (B, T, S) or None.
+        """
+        in_weight, out_weight = self.projection_weights() if weights is None else weights
+        query = (F.linear(x, in_weight, self.in_projection.bias) + embedded) * math.sqrt(0.5)
+        output = memory.output.unsqueeze(1)
+        context, attention = dot_product_attention(query.unsqueeze(1), output, output, memory.mask, 1.0, need_weights)
+        lengths = memory.real.sum(dim=1).to(context.dtype)
+        context = context.squeeze(1) * lengths.sqrt().view(-1, 1, 1)
+        context = F.linear(context, out_weight, self.out_projection.bias)
+        return context, None if attention is None else attention.squeeze(1)
+
+    def projection_weights(self) -> tuple[Tensor, Tensor]:
+        """The normalised weights of W_in and W_out, each (d, d)."""
+        return self.in_projection.weight, self.out_projection.weight
+
+
+class ScalarGate(nn.Module):
+    """g = sigmoid([own; other] W + b), fused = own (1 - g) + other g (Eq. 9 and 10); starts at g = 0.5.
+
+    Args:
+        size: d.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2 * size, 1)
+        nn.init.zeros_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, own: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+        """Fuses own and other (B, T, d). Returns (B, T, d) and g (B, T, 1)."""
+        gate = torch.sigmoid(self.linear(torch.cat([own, other], dim=-1)))
+        return torch.lerp(own, other, gate), gate

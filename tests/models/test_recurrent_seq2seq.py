@@ -8,8 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq.data import Dictionary
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY
 from fairseq.sequence_generator import SequenceGenerator
 from hypothesis import given, settings
@@ -19,23 +17,9 @@ from torch import Tensor
 from fairseq_plugins.files import InputError
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig, RecurrentSeq2SeqModel
 from fairseq_plugins.modules import RECURRENT_LAYERS
+from tests.models.tasks import WORDS, build_architecture, make_task, pad, sentences
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
-WORDS = 11
-
-
-def make_task(source_types: int = WORDS, target_types: int | None = None, **cfg: bool) -> SimpleNamespace:
-    """A task with dictionaries of the given numbers of types, fairseq's four special symbols included."""
-
-    def dictionary(types: int) -> Dictionary:
-        made = Dictionary()
-        for i in range(types - len(made)):
-            made.add_symbol(f"w{i}")
-        return made
-
-    source = dictionary(source_types)
-    target = source if target_types is None else dictionary(target_types)
-    return SimpleNamespace(source_dictionary=source, target_dictionary=target, cfg=SimpleNamespace(**cfg))
 
 
 def make_model(task: SimpleNamespace | None = None, seed: int = 0, **options) -> RecurrentSeq2SeqModel:
@@ -51,14 +35,6 @@ def make_model(task: SimpleNamespace | None = None, seed: int = 0, **options) ->
     return model
 
 
-def pad(sentences: list[list[int]], side: str, pad_index: int, width: int) -> Tensor:
-    rows = []
-    for sentence in sentences:
-        padding = [pad_index] * (width - len(sentence))
-        rows.append(padding + sentence if side == "left" else sentence + padding)
-    return torch.tensor(rows)
-
-
 @st.composite
 def models(draw: st.DrawFn) -> RecurrentSeq2SeqModel:
     return make_model(
@@ -72,11 +48,6 @@ def models(draw: st.DrawFn) -> RecurrentSeq2SeqModel:
         connection=draw(st.sampled_from(["state", "gate"])),
         channels=draw(st.integers(1, 4)),
     )
-
-
-sentences = st.lists(
-    st.lists(st.integers(4, WORDS - 1), min_size=0, max_size=7).map(lambda words: [*words, 2]), min_size=1, max_size=4
-)
 
 
 @settings(max_examples=30, deadline=None)
@@ -189,14 +160,6 @@ def test_attention_is_left_out_when_nobody_needs_it() -> None:
     model = make_model()
     model.make_generation_fast_(need_attn=False)
     assert model(torch.tensor([[5, 2]]), None, torch.tensor([[2, 8]]))[1]["attn"] == [None]
-
-
-def build_architecture(name: str, task: SimpleNamespace) -> RecurrentSeq2SeqModel:
-    args = Namespace(
-        arch=name, task="translation", criterion="cross_entropy", optimizer="adam", lr_scheduler="fixed", data=""
-    )
-    ARCH_CONFIG_REGISTRY[name](args)
-    return RecurrentSeq2SeqModel.build_model(convert_namespace_to_omegaconf(args).model, task)
 
 
 # Translation: a joined dictionary of 25,000 types, three untied tables. Summarisation: 30,000 types on each side.

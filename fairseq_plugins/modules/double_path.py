@@ -1,0 +1,400 @@
+"""The four stacks of double path networks (DPN-S2S, Sections 2 and 3): a convolutional and a self-attention path, each
+as encoder and as decoder. ``double_path_reference.py`` holds the same equations position by position.
+
+The paths of one side are independent of each other; they meet in the gates: Eq. 9 in every layer of a decoder path,
+Eq. 10 above the decoder (in ``models/double_path.py``).
+
+Padding is masked everywhere: a padded position counts as zero in every convolution, as the outside of the sentence
+does, and no attention looks at one. (The authors' code masks neither the source in the decoder's attentions nor the
+convolutions' inputs.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .attention import ConvolutionalAttention, Memory, MultiHeadAttention, ScalarGate
+from .convolution import GatedConvolution
+
+PATHS = ("cnn", "san")
+_SQRT_HALF = math.sqrt(0.5)
+
+
+class ConvolutionalLayerState(NamedTuple):
+    """What a layer of the CNN decoder path carries from one call to the next.
+
+    Attributes:
+        inputs: (B, r - 1, d), the last inputs of the convolution.
+        convolution_weight: (2d, r d), normalised.
+        projection_weights: of the attention to each encoder path, normalised, two of (d, d).
+    """
+
+    inputs: Tensor
+    convolution_weight: Tensor
+    projection_weights: dict[str, tuple[Tensor, Tensor]]
+
+    def reorder(self, rows: Tensor) -> ConvolutionalLayerState:
+        return self._replace(inputs=self.inputs.index_select(0, rows))
+
+
+class SelfAttentionLayerState(NamedTuple):
+    """What a layer of the SAN decoder path carries from one call to the next.
+
+    Attributes:
+        keys, values: (B, s, t, d / s) of the positions before.
+        memories: keys and values (B, s, S, d / s) of each encoder path.
+    """
+
+    keys: Tensor
+    values: Tensor
+    memories: dict[str, tuple[Tensor, Tensor]]
+
+    def reorder(self, rows: Tensor) -> SelfAttentionLayerState:
+        memories = self.memories
+        # A beam's hypotheses share their source. As in fairseq's transformer, rows that are as many as before are
+        # taken to be permuted within their sentences, which leaves the encoder's side as it is.
+        if rows.size(0) != self.keys.size(0):
+            memories = {
+                path: (keys.index_select(0, rows), values.index_select(0, rows))
+                for path, (keys, values) in memories.items()
+            }
+        return SelfAttentionLayerState(self.keys.index_select(0, rows), self.values.index_select(0, rows), memories)
+
+
+LayerState = ConvolutionalLayerState | SelfAttentionLayerState
+
+
+class PathOutput(NamedTuple):
+    """What a path of the decoder returns.
+
+    Attributes:
+        output: (B, T, d).
+        states: of each layer.
+        attention: for each encoder path the mean of the layers' weights (B, T, S); empty unless asked for.
+        gates: (B, T, layers), the g of Eq. 9, the share of the other path; None with one encoder path or unless asked
+            for.
+    """
+
+    output: Tensor
+    states: tuple[LayerState, ...]
+    attention: dict[str, Tensor]
+    gates: Tensor | None
+
+
+class ConvolutionalEncoderPath(nn.Module):
+    """z = (GLU(conv(dropout(z))) + z) sqrt(0.5) in each layer. (Eq. 5 prints the residual without the factor; the
+    ConvS2S code that it builds on has it.)
+
+    Args:
+        size: d.
+        layers: number of layers.
+        kernel_width: r, odd.
+        dropout: probability of dropout on the input of each convolution.
+    """
+
+    def __init__(self, size: int, layers: int, kernel_width: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.layers = nn.ModuleList(GatedConvolution(size, kernel_width, dropout) for _ in range(layers))
+
+    def forward(self, x: Tensor, real: Tensor) -> Tensor:
+        """x (B, S, d), real (B, S), False at padding -> (B, S, d)."""
+        for layer in self.layers:
+            convolved, _ = layer(F.dropout(x, self.dropout, self.training), real)
+            x = (convolved + x) * _SQRT_HALF
+        return x
+
+
+class SelfAttentionEncoderPath(nn.Module):
+    """Pre-norm transformer layers without biases in the projections, and a final layer norm (Section 2.3).
+
+    Args:
+        size: d.
+        layers: number of layers.
+        heads: of the self-attention.
+        ffn_size: of the feed-forward network.
+        dropout: probability of dropout on the output of each sublayer.
+        activation_dropout: probability of dropout after the ReLU.
+        output_norm_init: the final layer norm's gain at the start.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        layers: int,
+        heads: int,
+        ffn_size: int,
+        dropout: float,
+        activation_dropout: float,
+        output_norm_init: float,
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            _SelfAttentionEncoderLayer(size, heads, ffn_size, dropout, activation_dropout) for _ in range(layers)
+        )
+        self.output_norm = _layer_norm(size, output_norm_init)
+
+    def forward(self, x: Tensor, real: Tensor) -> Tensor:
+        """x (B, S, d), real (B, S), False at padding -> (B, S, d)."""
+        mask = real[:, None, None, :]
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.output_norm(x)
+
+
+class ConvolutionalDecoderPath(nn.Module):
+    """Causal convolutions, each followed by the gated attention to the encoder's paths.
+
+    In each layer: z' = GLU(conv(dropout(z))), z' = (z' + ctx) sqrt(0.5), z = (z' + z) sqrt(0.5).
+
+    Args:
+        size: d.
+        layers: number of layers.
+        kernel_width: r.
+        dropout: probability of dropout on the input of each convolution.
+        encoder_paths: a non-empty subset of :data:`PATHS`.
+    """
+
+    def __init__(
+        self, size: int, layers: int, kernel_width: int, dropout: float, encoder_paths: Sequence[str] = PATHS
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            _ConvolutionalDecoderLayer(size, kernel_width, dropout, encoder_paths) for _ in range(layers)
+        )
+
+    def forward(
+        self,
+        embedded: Tensor,
+        memories: Mapping[str, Memory],
+        real: Tensor | None = None,
+        states: Sequence[ConvolutionalLayerState] | None = None,
+        need_attention: bool = False,
+    ) -> PathOutput:
+        """Decodes T positions of each sentence, the first ones or those after ``states``.
+
+        Args:
+            embedded: E, (B, T, d).
+            memories: of each encoder path.
+            real: (B, T), False at padding; None if there is none.
+            states: as an earlier call returned them.
+            need_attention: return the attention weights and gates.
+        """
+        x, results = embedded, []
+        for i, layer in enumerate(self.layers):
+            x, *result = layer(x, embedded, memories, real, None if states is None else states[i], need_attention)
+            results.append(result)
+        return _path_output(x, results)
+
+
+class SelfAttentionDecoderPath(nn.Module):
+    """Pre-norm transformer layers whose attention to the encoder's paths is gated, and a final layer norm.
+
+    Args:
+        size, layers, heads, ffn_size, dropout, activation_dropout, output_norm_init: as in
+            :class:`SelfAttentionEncoderPath`.
+        encoder_paths: a non-empty subset of :data:`PATHS`.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        layers: int,
+        heads: int,
+        ffn_size: int,
+        dropout: float,
+        activation_dropout: float,
+        output_norm_init: float,
+        encoder_paths: Sequence[str] = PATHS,
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            _SelfAttentionDecoderLayer(size, heads, ffn_size, dropout, activation_dropout, encoder_paths)
+            for _ in range(layers)
+        )
+        self.output_norm = _layer_norm(size, output_norm_init)
+
+    def forward(
+        self,
+        embedded: Tensor,
+        memories: Mapping[str, Memory],
+        real: Tensor | None = None,
+        states: Sequence[SelfAttentionLayerState] | None = None,
+        need_attention: bool = False,
+    ) -> PathOutput:
+        """As :meth:`ConvolutionalDecoderPath.forward`."""
+        before = 0 if states is None else states[0].keys.size(2)
+        mask = _causal_mask(embedded, real, before)
+        x, results = embedded, []
+        for i, layer in enumerate(self.layers):
+            x, *result = layer(x, memories, mask, None if states is None else states[i], need_attention)
+            results.append(result)
+        return _path_output(self.output_norm(x), results)
+
+
+class _ConvolutionalDecoderLayer(nn.Module):
+    def __init__(self, size: int, kernel_width: int, dropout: float, encoder_paths: Sequence[str]) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.convolution = GatedConvolution(size, kernel_width, dropout, causal=True)
+        self.attentions = nn.ModuleDict({path: ConvolutionalAttention(size, dropout) for path in encoder_paths})
+        self.gate = ScalarGate(size) if len(encoder_paths) == 2 else None
+
+    def forward(
+        self,
+        x: Tensor,
+        embedded: Tensor,
+        memories: Mapping[str, Memory],
+        real: Tensor | None,
+        state: ConvolutionalLayerState | None,
+        need_attention: bool,
+    ) -> tuple[Tensor, ConvolutionalLayerState, dict[str, Tensor | None], Tensor | None]:
+        if state is None:
+            weight = self.convolution.linear.weight
+            projections = {path: attention.projection_weights() for path, attention in self.attentions.items()}
+        else:
+            weight, projections = state.convolution_weight, state.projection_weights
+        residual = x
+        x, inputs = self.convolution(
+            F.dropout(x, self.dropout, self.training), real, None if state is None else state.inputs, weight
+        )
+        contexts, attention_weights = {}, {}
+        for path, attention in self.attentions.items():
+            contexts[path], attention_weights[path] = attention(
+                x, embedded, memories[path], need_attention, projections[path]
+            )
+        context, gate = _fuse(self.gate, contexts, own="cnn")
+        x = (x + context) * _SQRT_HALF
+        x = (x + residual) * _SQRT_HALF
+        return x, ConvolutionalLayerState(inputs, weight, projections), attention_weights, gate
+
+
+class _FeedForward(nn.Module):
+    """f2(max(0, f1(x))) of Eq. 7 without biases."""
+
+    def __init__(self, size: int, ffn_size: int, activation_dropout: float) -> None:
+        super().__init__()
+        self.activation_dropout = activation_dropout
+        self.in_projection = nn.Linear(size, ffn_size, bias=False)
+        self.out_projection = nn.Linear(ffn_size, size, bias=False)
+        for linear in self.in_projection, self.out_projection:
+            nn.init.uniform_(linear.weight, -0.1, 0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.dropout(F.relu(self.in_projection(x)), self.activation_dropout, self.training)
+        return self.out_projection(x)
+
+
+class _SelfAttentionEncoderLayer(nn.Module):
+    def __init__(self, size: int, heads: int, ffn_size: int, dropout: float, activation_dropout: float) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.self_attention_norm = nn.LayerNorm(size)
+        self.self_attention = MultiHeadAttention(size, heads)
+        self.ffn_norm = nn.LayerNorm(size)
+        self.ffn = _FeedForward(size, ffn_size, activation_dropout)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        normed = self.self_attention_norm(x)
+        attended, _ = self.self_attention(normed, *self.self_attention.project_memory(normed), mask)
+        x = x + F.dropout(attended, self.dropout, self.training)
+        return x + F.dropout(self.ffn(self.ffn_norm(x)), self.dropout, self.training)
+
+
+class _SelfAttentionDecoderLayer(nn.Module):
+    def __init__(
+        self,
+        size: int,
+        heads: int,
+        ffn_size: int,
+        dropout: float,
+        activation_dropout: float,
+        encoder_paths: Sequence[str],
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.self_attention_norm = nn.LayerNorm(size)
+        self.self_attention = MultiHeadAttention(size, heads)
+        self.attention_norm = nn.LayerNorm(size)
+        self.attentions = nn.ModuleDict({path: MultiHeadAttention(size, heads) for path in encoder_paths})
+        self.gate = ScalarGate(size) if len(encoder_paths) == 2 else None
+        self.ffn_norm = nn.LayerNorm(size)
+        self.ffn = _FeedForward(size, ffn_size, activation_dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        memories: Mapping[str, Memory],
+        mask: Tensor,
+        state: SelfAttentionLayerState | None,
+        need_attention: bool,
+    ) -> tuple[Tensor, SelfAttentionLayerState, dict[str, Tensor | None], Tensor | None]:
+        normed = self.self_attention_norm(x)
+        keys, values = self.self_attention.project_memory(normed)
+        if state is None:
+            projected = {
+                path: attention.project_memory(memories[path].output) for path, attention in self.attentions.items()
+            }
+        else:
+            keys, values = torch.cat([state.keys, keys], dim=2), torch.cat([state.values, values], dim=2)
+            projected = state.memories
+        attended, _ = self.self_attention(normed, keys, values, mask)
+        x = x + F.dropout(attended, self.dropout, self.training)
+
+        normed = self.attention_norm(x)
+        contexts, attention_weights = {}, {}
+        for path, attention in self.attentions.items():
+            contexts[path], attention_weights[path] = attention(
+                normed, *projected[path], memories[path].mask, need_attention
+            )
+        context, gate = _fuse(self.gate, contexts, own="san")
+        x = x + F.dropout(context, self.dropout, self.training)
+
+        x = x + F.dropout(self.ffn(self.ffn_norm(x)), self.dropout, self.training)
+        return x, SelfAttentionLayerState(keys, values, projected), attention_weights, gate
+
+
+def _fuse(gate: ScalarGate | None, contexts: Mapping[str, Tensor], own: str) -> tuple[Tensor, Tensor | None]:
+    """Eq. 9; with one encoder path its context, and no gate."""
+    if gate is None:
+        (context,) = contexts.values()
+        return context, None
+    (other,) = set(PATHS) - {own}
+    return gate(contexts[own], contexts[other])
+
+
+def _causal_mask(x: Tensor, real: Tensor | None, before: int) -> Tensor:
+    """True where one of T positions of x (B, T, d) may look at one of the ``before + T`` so far: (B or 1, 1, T, .)."""
+    size = x.size(1)
+    mask = torch.ones(size, before + size, dtype=torch.bool, device=x.device).tril(before)[None, None]
+    if real is None:
+        return mask
+    # A padded position sees itself, so that no row is without a key; nothing reads what comes of it.
+    itself = torch.eye(size, dtype=torch.bool, device=x.device)
+    seen = real[:, None, None, :] | itself
+    return mask & F.pad(seen, (before, 0), value=True)
+
+
+def _path_output(
+    x: Tensor, results: Sequence[tuple[LayerState, dict[str, Tensor | None], Tensor | None]]
+) -> PathOutput:
+    """Collects what the layers returned beside x."""
+    states, attention, gates = zip(*results, strict=True)
+    means = {
+        path: torch.stack([weights[path] for weights in attention]).mean(0)
+        for path in attention[0]
+        if attention[0][path] is not None
+    }
+    return PathOutput(x, states, means, torch.cat(gates, dim=-1) if means and gates[0] is not None else None)
+
+
+def _layer_norm(size: int, gain: float) -> nn.LayerNorm:
+    norm = nn.LayerNorm(size)
+    nn.init.constant_(norm.weight, gain)
+    return norm
