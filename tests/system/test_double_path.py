@@ -1,0 +1,194 @@
+"""DPN-S2S and its baselines through fairseq's own commands, trained as the paper trains them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from fairseq_plugins.models.double_path import DoublePathModel
+from tests.commands import USER_DIR, output_lines, run_command, train_in_process
+from tests.conftest import TranslationData
+from tests.system.test_recurrent_seq2seq import generate, references
+
+SIZES = (
+    "--encoder-embed-dim 48 --decoder-embed-dim 48 --encoder-ffn-embed-dim 96 --decoder-ffn-embed-dim 96 --dropout 0"
+).split()
+TRAINING = (
+    "--criterion label_smoothed_cross_entropy --label-smoothing 0.1 --clip-norm 0.1 --max-sentences 16 --seed 1 --cpu "
+    "--num-workers 0 --log-format json --no-epoch-checkpoints"
+).split()
+NAG = "--optimizer nag --lr 0.25 --momentum 0.99 --lr-scheduler reduce_lr_on_plateau --lr-shrink 0.1".split()
+ADAM = "--optimizer adam --lr 3e-3 --clip-norm 1.0 --disable-validation".split()
+
+
+def training(data: TranslationData, folder: Path, *more: str, arch: str = "dpn_iwslt_de_en") -> list[str]:
+    return [str(data.joined), "--arch", arch, *SIZES, *TRAINING, "--save-dir", str(folder), *more]
+
+
+@pytest.fixture(scope="module")
+def dpn(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint of a DPN-S2S that turns most sentences round, and those of its 200 training sentences."""
+    folder = tmp_path_factory.mktemp("dpn")
+    command = training(tiny_translation_data, folder, *ADAM, "--max-epoch", "60")
+    run_command(["fairseq-train", *command, "--user-dir", USER_DIR])
+    return folder / "checkpoint_last.pt"
+
+
+def test_generate_and_score_every_sentence(dpn: Path, tiny_translation_data: TranslationData) -> None:
+    command = ["fairseq-generate", tiny_translation_data.joined, "--user-dir", USER_DIR, "--path", dpn, "--cpu"]
+    finished = run_command([*command, "--beam", "5", "--max-sentences", "32"])
+    hypotheses = output_lines(finished.stdout, "H")
+    expected = references(tiny_translation_data)
+    assert sorted(hypotheses) == list(range(101)) == list(range(len(expected)))
+    right = sum(hypotheses[i].split("\t")[1] == expected[i] for i in range(101))
+    assert right >= 40, f"{right} of 101 sentences turned round"
+
+
+def training_pair(data: TranslationData) -> tuple[str, str]:
+    """The longest sentence of the training set, and its translation."""
+    source = max((data.raw / f"train.{data.source}").read_text().splitlines(), key=len)
+    return source, " ".join(reversed(source.split()))
+
+
+def test_interactive(dpn: Path, tiny_translation_data: TranslationData) -> None:
+    source, target = training_pair(tiny_translation_data)
+    command = ["fairseq-interactive", tiny_translation_data.joined, "--user-dir", USER_DIR, "--path", dpn, "--cpu"]
+    finished = run_command([*command, "--beam", "3"], stdin=source + "\n")
+    assert output_lines(finished.stdout, "H")[0].split("\t")[1] == target
+
+
+def test_search_options(dpn: Path, tiny_translation_data: TranslationData) -> None:
+    data = tiny_translation_data
+    plain = output_lines(generate(data, dpn), "H")
+    aligned = generate(data, dpn, "--print-alignment")
+    assert {i: h.split("\t")[1] for i, h in output_lines(aligned, "H").items()} == {
+        i: h.split("\t")[1] for i, h in plain.items()
+    }
+    assert sorted(output_lines(aligned, "A")) == list(range(101))
+    scored = output_lines(generate(data, dpn, "--score-reference"), "H")
+    same = [i for i in range(101) if scored[i].split("\t")[1] == plain[i].split("\t")[1]]
+    assert len(same) >= 40
+    for i in same:
+        assert float(scored[i].split("\t")[0]) == pytest.approx(float(plain[i].split("\t")[0]), abs=1e-4)
+    assert output_lines(generate(data, f"{dpn}:{dpn}"), "H").keys() == plain.keys()
+
+
+def test_from_pretrained_translates(dpn: Path, tiny_translation_data: TranslationData) -> None:
+    model = DoublePathModel.from_pretrained(
+        str(dpn.parent), dpn.name, str(tiny_translation_data.joined), source_lang="xx", target_lang="yy"
+    )
+    source, target = training_pair(tiny_translation_data)
+    assert model.translate(source) == target
+
+
+def test_training_of_the_paper_resumes_to_the_same_model(
+    tiny_translation_data: TranslationData, tmp_path: Path
+) -> None:
+    for name, epochs in ("whole", ["2"]), ("resumed", ["1", "2"]):
+        for max_epoch in epochs:
+            train_in_process(*training(tiny_translation_data, tmp_path / name, *NAG, "--max-epoch", max_epoch))
+    whole, resumed = (
+        torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True) for name in ("whole", "resumed")
+    )
+    for name, value in whole["model"].items():
+        assert value.isfinite().all()
+        assert value.equal(resumed["model"][name]), name
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--memory-efficient-fp16"],
+        ["--memory-efficient-bf16"],
+        ["--encoder-paths", "cnn", "--decoder-paths", "san", "--decoder-kernel-width", "5"],
+        ["--encoder-paths", "san", "--decoder-paths", "cnn", "--decoder-cnn-layers", "1"],
+    ],
+)
+def test_options_train_and_decode(more: list[str], tiny_translation_data: TranslationData, tmp_path: Path) -> None:
+    train_in_process(*training(tiny_translation_data, tmp_path, *ADAM, *more, "--max-update", "3"))
+    halved = ["--fp16"] if "--memory-efficient-fp16" in more else []
+    output = generate(tiny_translation_data, tmp_path / "checkpoint_last.pt", "--max-len-b", "10", *halved)
+    assert sorted(output_lines(output, "H")) == list(range(101))
+
+
+@pytest.mark.parametrize(
+    "arch, sizes",
+    [
+        ("cnn_deeper_iwslt_de_en", ["--encoder-layers", "[(32, 3)] * 2", "--decoder-layers", "[(32, 3)] * 2"]),
+        ("cnn_nist_zh_en", ["--encoder-layers", "[(32, 3)] * 2", "--decoder-layers", "[(32, 3)] * 2"]),
+        ("san_deeper_iwslt_de_en", ["--encoder-embed-dim", "32", "--decoder-embed-dim", "32"]),
+        ("san_nist_zh_en", ["--encoder-layers", "1", "--decoder-layers", "1"]),
+    ],
+)
+def test_baselines_train_and_decode(
+    arch: str, sizes: list[str], tiny_translation_data: TranslationData, tmp_path: Path
+) -> None:
+    options = [*TRAINING, *NAG, *sizes, "--save-dir", str(tmp_path), "--max-update", "3"]
+    train_in_process(str(tiny_translation_data.separate), "--arch", arch, *options)
+    output = generate(tiny_translation_data, tmp_path / "checkpoint_last.pt", "--max-len-b", "10")
+    assert sorted(output_lines(output, "H")) == list(range(101))
+
+
+UNROUNDED = """
+import fairseq_plugins
+from fairseq.logging import meters
+
+# fairseq rounds a loss to three decimals before it logs it.
+meters.safe_round = lambda number, digits: number
+"""
+
+
+def test_two_processes_train_as_one_with_twice_the_update_frequency(
+    tiny_translation_data: TranslationData, tmp_path: Path
+) -> None:
+    """Two CPU processes (gloo), 50 updates; 200 sentences in batches of 20 make an even number of batches."""
+    user_dir = tmp_path / "unrounded_plugins"
+    user_dir.mkdir()
+    (user_dir / "__init__.py").write_text(UNROUNDED)
+    curves = []
+    for name, more in ("one", ["--update-freq", "2"]), ("two", ["--distributed-world-size", "2"]):
+        command = training(tiny_translation_data, tmp_path / name, *NAG, "--activation-dropout", "0", *more)
+        command += ["--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo", "--no-save", "--log-interval", "1"]
+        command += ["--max-sentences", "20", "--required-batch-size-multiple", "1", "--max-update", "50"]
+        finished = run_command(["fairseq-train", *command, "--disable-validation", "--user-dir", user_dir])
+        curves.append(losses(finished.stdout + finished.stderr))
+    assert len(curves[0]) == 50
+    assert curves[0][-1] < curves[0][0]
+    assert curves[1] == pytest.approx(curves[0], abs=1e-4)
+
+
+def losses(log: str) -> list[float]:
+    """The losses of the single updates in fairseq's json log."""
+    lines = [line.partition("| INFO | train_inner | ")[2] for line in log.splitlines()]
+    return [float(json.loads(line)["loss"]) for line in lines if line]
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        (["--encoder-paths", "cnn,rnn"], "--encoder-paths 'cnn,rnn': unknown path 'rnn'; give cnn, san or cnn,san"),
+        (["--decoder-paths", ""], "--decoder-paths '': no path; give cnn, san or cnn,san"),
+        (
+            ["--encoder-attention-heads", "5"],
+            "--encoder-embed-dim 48 cannot be split among --encoder-attention-heads 5",
+        ),
+    ],
+)
+def test_bad_options_end_training_with_one_sentence(
+    options: list[str], sentence: str, tiny_translation_data: TranslationData, tmp_path: Path
+) -> None:
+    command = training(tiny_translation_data, tmp_path / "checkpoints", *ADAM, *options)
+    finished = run_command(["fairseq-train", *command, "--user-dir", USER_DIR], status=1)
+    assert sentence in finished.stderr.splitlines()[-1]
+    assert not (tmp_path / "checkpoints" / "checkpoint_last.pt").exists()
+
+
+def test_targets_longer_than_the_positions(tiny_translation_data: TranslationData, tmp_path: Path) -> None:
+    """In training fairseq leaves them out and says how many; in validation it stops and names the remedy."""
+    command = training(tiny_translation_data, tmp_path, *NAG, "--max-target-positions", "6", "--max-update", "1")
+    finished = run_command(["fairseq-train", *command, "--user-dir", USER_DIR], status=1)
+    assert "samples have invalid sizes and will be skipped, max_positions=(1024, 6)" in finished.stdout
+    assert "skip this example with --skip-invalid-size-inputs-valid-test" in finished.stderr.splitlines()[-1]
