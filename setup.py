@@ -4,6 +4,9 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
+# What prepare_nist_zh_en.sh needs: jieba cuts Chinese into words, OpenCC simplifies its characters.
+CHINESE = ["jieba>=0.42,<0.43", "opencc>=1.1,<2"]
+
 setup(
     name="fairseq-plugins",
     version="0.1.0",
@@ -26,7 +29,9 @@ setup(
         "tqdm>=4.64,<5",
     ],
     extras_require={
+        "chinese": CHINESE,
         "dev": [
+            *CHINESE,
             "hypothesis>=6.100,<7",
             "pytest>=8.0,<10",
             "pytest-timeout>=2.3,<3",

@@ -9,7 +9,7 @@
 #   --data DIR         the prepared data (work/<dataset>/data by default)
 #   --checkpoint FILE  instead of the best checkpoint; FILE:FILE is an ensemble
 #   --average N        the mean of the last N epochs' checkpoints instead of one
-#   --subset NAME      which of the prepared sets: test (the default), valid, test1 ...
+#   --subset NAME      which of the prepared sets: test (the default), valid, test1 ..., or by its own name: nist05
 #   --gpus N           0 for the CPU, 1 for a GPU (a GPU where there is one by default)
 #
 # Further options are passed on to fairseq-generate and win over the configuration: scripts/evaluate.sh CONFIG --beam 10

@@ -207,6 +207,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--sha256", metavar="HEX", help="the checksum that the archive must have")
     parser.add_argument("--allow-partial", action="store_true", help="take an archive with other numbers of pairs")
+    parser.add_argument(
+        "--separate-dictionaries", action="store_true", help="a dictionary for each side, though the BPE is joint"
+    )
     add_bpe_arguments(parser, size=25_000)
     return parser
 
@@ -225,6 +228,7 @@ def main() -> None:
         "tokenizer": "moses",
         "bpe": arguments.bpe,
         "bpe_size": arguments.bpe_size,
+        "separate_dictionaries": arguments.separate_dictionaries,
     }
     if arguments.tokenized:
         steps = Preparation(given="tokens", **common)

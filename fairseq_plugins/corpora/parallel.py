@@ -30,14 +30,14 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import sacremoses
 from tqdm import tqdm
 
 from fairseq_plugins.corpora.subwords import SUBWORD_MODELS, SubwordModel
+from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Tokenizer
 from fairseq_plugins.files import InputError, atomic_directory, atomic_file, read_lines, report_input_errors, sha256
 
 FORMAT = 1
@@ -45,55 +45,12 @@ FORMAT = 1
 PREPARATION = "preparation.json"
 DOWNLOAD = "download"
 """The one thing that may stand in an output folder before its preparation: what was downloaded for it."""
-TOKENIZERS = ("moses", "none")
 BPES = (*SUBWORD_MODELS, "none")
 
 _PROGRESS = ".progress.json"
 _FOLDERS = ("raw", "tokens", "bpe", "bin")
 _RESULTS = {"origin", "bpe_models", "splits", "dictionary_sizes", "commands", "versions"}
 _BLOCK = 1 << 14
-_FINAL_STOP = re.compile(r"(?<=[^\s.])\.$")
-
-
-class Tokenizer:
-    """One side's tokenisation and lower-casing, and the way back.
-
-    Spaces are always normalised: every run of white space (no-break spaces, tabs, …) becomes one space, and none stands
-    at the ends. fairseq would do it anyway, and only so does a line stay one line in every reader.
-    """
-
-    def __init__(self, language: str, kind: str = "none", escape: bool = True, lowercase: bool = False) -> None:
-        """
-        Args:
-            language: the language's code (``de``); Moses knows abbreviations and apostrophes by language.
-            kind: ``moses`` or ``none``.
-            escape: Moses tokens write ``& | < > ' " [ ]`` as ``&amp;`` and so on, as Moses itself does.
-            lowercase: after tokenisation, as Moses recipes do (abbreviations are known by their case).
-        """
-        if kind not in TOKENIZERS:
-            raise InputError(f"unknown tokenizer {kind!r}: choose one of {', '.join(TOKENIZERS)}")
-        self.language, self.kind, self.escape, self.lowercase = language, kind, escape, lowercase
-        if kind == "moses":
-            moses_language = language.split("_")[0]  # de of de_AT
-            self._moses = sacremoses.MosesTokenizer(lang=moses_language)
-            self._demoses = sacremoses.MosesDetokenizer(lang=moses_language)
-
-    def __call__(self, line: str) -> str:
-        """A line of text as tokens separated by single spaces."""
-        if self.kind == "moses":
-            line = self._moses.tokenize(line, return_str=True, escape=self.escape)
-            # Moses' own script takes the last full stop off every sentence, even one that ends in "U.S."; sacremoses
-            # leaves it on abbreviations and numbers.
-            line = _FINAL_STOP.sub(" .", line.rstrip())
-        if self.lowercase:
-            line = line.lower()
-        return " ".join(line.split())
-
-    def detokenize(self, tokens: str) -> str:
-        """Tokens as text. What lower-casing lost stays lost."""
-        if self.kind == "moses":
-            return self._demoses.detokenize(tokens.split(), unescape=self.escape)
-        return tokens
 
 
 @dataclasses.dataclass
@@ -106,6 +63,10 @@ class Preparation:
     """``raw`` text, or ``tokens``: then tokenisation and lower-casing were somebody else's, and are only replayed."""
     lowercase: bool = False
     tokenizer: str = "none"
+    source_tokenizer: str | None = None
+    """The source's, where it is another than ``tokenizer``."""
+    source_normalization: list[str] = dataclasses.field(default_factory=list)
+    """What is done to source text before tokenisation (``nfkc``, ``simplified``)."""
     escape: bool = True
     min_length: int = 1
     """Training pairs with fewer tokens than this on a side were dropped."""
@@ -118,13 +79,16 @@ class Preparation:
     bpe_size: int = 8000
     """The vocabulary (sentencepiece) or the number of merge operations (subword-nmt); of each side when not joint."""
     joint: bool = True
-    """One subword model and one dictionary for both sides."""
+    """One subword model for both sides, and one dictionary."""
+    separate_dictionaries: bool = False
+    """A dictionary for each side, though the subword model is joint."""
     origin: dict[str, str] = dataclasses.field(default_factory=dict)
     """What the given files were taken from, such as an archive and its checksum."""
     bpe_models: dict[str, str] = dataclasses.field(default_factory=dict)
     """Language → model file, relative to the folder."""
     splits: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-    """train, valid, test, test1, …: the given files' names and checksums; pairs read, dropped and kept."""
+    """train, valid, test, test1, …: the given files' names and checksums; pairs read, dropped and kept; the number of
+    references where there are several, and the name that the set goes by where it has one."""
     dictionary_sizes: dict[str, int] = dataclasses.field(default_factory=dict)
     """Language → lines of ``bin/dict.<language>.txt``."""
     commands: list[str] = dataclasses.field(default_factory=list)
@@ -140,9 +104,20 @@ class Preparation:
                 raise InputError(f"language {language!r}: use letters, digits and _ only, such as de or zh_CN")
         if self.source_lang == self.target_lang:
             raise InputError(f"source and target language are both {self.source_lang!r}: give each its own code")
-        for name, known in (("tokenizer", TOKENIZERS), ("bpe", BPES), ("given", ("raw", "tokens"))):
+        for name, known in (
+            ("tokenizer", TOKENIZERS),
+            ("source_tokenizer", (*TOKENIZERS, None)),
+            ("bpe", BPES),
+            ("given", ("raw", "tokens")),
+        ):
             if getattr(self, name) not in known:
-                raise InputError(f"unknown {name} {getattr(self, name)!r}: choose one of {', '.join(known)}")
+                raise InputError(
+                    f"unknown {name.replace('_', '-')} {getattr(self, name)!r}: choose one of "
+                    f"{', '.join(filter(None, known))}"
+                )
+        for name in self.source_normalization:
+            if name not in NORMALIZATIONS:
+                raise InputError(f"unknown normalization {name!r}: choose from {', '.join(NORMALIZATIONS)}")
         for name in ("min_length", "max_length", "ratio", "bpe_size"):
             if (value := getattr(self, name)) is not None and value <= 0:
                 raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive")
@@ -212,9 +187,14 @@ class Preparation:
         """The arguments by which fairseq-generate and fairseq-interactive undo the BPE."""
         return [] if self.bpe == "none" else list(SUBWORD_MODELS[self.bpe].fairseq_arguments)
 
+    def split_of(self, name: str) -> str:
+        """The split (``test1``) that a set's own name (``nist05``) stands for; any other name as it is."""
+        return next((split for split, facts in self.splits.items() if facts.get("name") == name), name)
+
     @functools.cached_property
     def _source_tokenizer(self) -> Tokenizer:
-        return Tokenizer(self.source_lang, self.tokenizer, self.escape, self.lowercase)
+        kind = self.source_tokenizer or self.tokenizer
+        return Tokenizer(self.source_lang, kind, self.escape, self.lowercase, self.source_normalization)
 
     @functools.cached_property
     def _target_tokenizer(self) -> Tokenizer:
@@ -242,6 +222,8 @@ def prepare(
     output: str | os.PathLike[str],
     workers: int = 1,
     check: Callable[[dict[str, int]], None] | None = None,
+    references: Mapping[str, Sequence[Path]] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> Preparation:
     """Prepares a corpus: text, tokens, BPE, fairseq-preprocess.
 
@@ -254,6 +236,9 @@ def prepare(
         output: the folder to write; new, empty, or from an earlier run.
         workers: processes for tokenisation, BPE and fairseq-preprocess.
         check: gets the number of pairs left in each split after cleaning; raises InputError to go no further.
+        references: split → further references of its sources, as many lines each; they become ``<split>.ref1.en``,
+            ``<split>.ref2.en``, … beside ``<split>.en``, in ``raw/`` and ``tokens/``.
+        names: split → the name that the set goes by (``test1`` → ``nist05``).
 
     Returns:
         The steps with everything that was counted and learned, as saved in ``preparation.json``.
@@ -267,15 +252,19 @@ def prepare(
         raise InputError("give either validation files or how to split them off the training files")
     output = Path(output)
     plan = dataclasses.asdict(steps)
-    plan["splits"] = {
-        split: {"files": [path.name for path in paths], "sha256": [_checksum(path) for path in paths]}
-        for split, paths in inputs.items()
-    }
+    references = {split: list(paths) for split, paths in (references or {}).items()}
+    plan["splits"] = {}
+    for split, pair in inputs.items():
+        paths = [*pair, *references.get(split, [])]
+        facts = {"files": [path.name for path in paths], "sha256": [_checksum(path) for path in paths]}
+        facts |= {"references": len(paths) - 1} if len(paths) > 2 else {}
+        facts |= {"name": names[split]} if names and split in names else {}
+        plan["splits"][split] = facts
     with _claimed(output, plan) as progress:
         if progress is None:
             print(f"{output} is up to date")
             return Preparation.load(output)
-        return _Run(steps, inputs, output, workers, plan, progress).run(check)
+        return _Run(steps, inputs, references, output, workers, plan, progress).run(check)
 
 
 class _Run:
@@ -285,12 +274,14 @@ class _Run:
         self,
         steps: Preparation,
         inputs: Mapping[str, tuple[Path, Path]],
+        references: Mapping[str, Sequence[Path]],
         output: Path,
         workers: int,
         plan: dict[str, Any],
         progress: dict[str, Any],
     ) -> None:
-        self.steps, self.inputs, self.output, self.workers, self.plan = steps, inputs, output, workers, plan
+        self.steps, self.inputs, self.references = steps, inputs, references
+        self.output, self.workers, self.plan = output, workers, plan
         self.progress = progress
         self.languages = (steps.source_lang, steps.target_lang)
 
@@ -335,6 +326,8 @@ class _Run:
                 folders["raw"] = stack.enter_context(atomic_directory(self.output / "raw"))
             for split, paths in self.inputs.items():
                 counts |= self._write_split(split, paths, folders)
+                for number, path in enumerate(self.references.get(split, []), start=1):
+                    self._write_reference(split, number, path, counts[split]["read"], folders)
         for split, count in counts.items():
             dropped = ", ".join(f"{number:,} {reason}" for reason, number in count["dropped"].items() if number)
             print(f"{split}: {count['kept']:,} pairs" + f" (dropped: {dropped})" * bool(dropped))
@@ -346,13 +339,7 @@ class _Run:
         self, split: str, paths: tuple[Path, Path], folders: Mapping[str, Path]
     ) -> dict[str, dict[str, Any]]:
         steps = self.steps
-        if steps.given == "raw":
-            tokenize = _PairFunction(
-                Tokenizer(steps.source_lang, steps.tokenizer, steps.escape, steps.lowercase),
-                Tokenizer(steps.target_lang, steps.tokenizer, steps.escape, steps.lowercase),
-            )
-        else:
-            tokenize = _PairFunction(Tokenizer(steps.source_lang), Tokenizer(steps.target_lang))
+        tokenize = _PairFunction(*self._tokenizers())
         clean = split == "train"
         counts = {split: _new_count()}
         if clean and steps.valid_every is not None:
@@ -380,6 +367,20 @@ class _Run:
         if "valid" in counts and split == "train":
             counts["valid"]["read"] = counts["valid"]["kept"]
         return counts
+
+    def _tokenizers(self) -> tuple[Callable[[str], str], Callable[[str], str]]:
+        if self.steps.given == "raw":
+            return self.steps._source_tokenizer, self.steps._target_tokenizer
+        return Tokenizer(self.steps.source_lang), Tokenizer(self.steps.target_lang)
+
+    def _write_reference(self, split: str, number: int, path: Path, expected: int, folders: Mapping[str, Path]) -> None:
+        lines = list(read_lines(path))
+        if len(lines) != expected:
+            raise InputError(f"{path} has {len(lines):,} lines, but {split} has {expected:,} sentences to refer to")
+        _, tokenize = self._tokenizers()
+        for folder, function in zip(folders.values(), (tokenize, str), strict=False):
+            with _text_writer(folder / f"{split}.ref{number}.{self.steps.target_lang}") as stream:
+                stream.writelines(function(line) + "\n" for line in lines)
 
     def _reason_to_drop(self, tokens: tuple[str, str]) -> str | None:
         source, target = (len(side.split()) for side in tokens)
@@ -428,7 +429,7 @@ class _Run:
         arguments += ["--trainpref", "bpe/train", "--validpref", "bpe/valid"]
         if tests:
             arguments += ["--testpref", ",".join(f"bpe/{split}" for split in tests)]
-        if self.steps.bpe != "none" and self.steps.joint:
+        if self.steps.bpe != "none" and self.steps.joint and not self.steps.separate_dictionaries:
             arguments += ["--joined-dictionary"]
         command = shlex.join(["fairseq-preprocess", *arguments, "--destdir", "bin"])
         print(f"fairseq-preprocess: {command}", flush=True)
@@ -616,7 +617,7 @@ def _write_json(path: Path, content: Any) -> None:
 
 
 def _versions() -> dict[str, str]:
-    packages = ("fairseq-fixed", "sacremoses", "sentencepiece", "subword-nmt")
+    packages = ("fairseq-fixed", "jieba", "opencc", "sacremoses", "sentencepiece", "subword-nmt")
     versions = {"python": platform.python_version()}
     for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -655,6 +656,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--test", default="", metavar="PREFIX[,PREFIX...]", help="become test, test1, ...")
     parser.add_argument("--lowercase", action="store_true")
     parser.add_argument("--tokenizer", choices=TOKENIZERS, default="none", help="default: %(default)s")
+    parser.add_argument(
+        "--source-tokenizer", choices=TOKENIZERS, help="the source's, where it is another: jieba for Chinese"
+    )
+    parser.add_argument(
+        "--source-normalization",
+        default="",
+        metavar="NAME[,NAME]",
+        help="of the source before tokenisation: nfkc (half-width letters and punctuation), simplified (Chinese)",
+    )
     parser.add_argument("--no-escape", action="store_true", help="Moses tokens with & < > ' \" | [ ] as they are")
     cleaning = parser.add_argument_group("cleaning", "training pairs that are dropped, by tokens before BPE")
     cleaning.add_argument("--min-length", type=int, default=1, metavar="N", help="a side shorter; default: %(default)s")
@@ -663,6 +673,7 @@ def _parser() -> argparse.ArgumentParser:
     joint = parser.add_mutually_exclusive_group()
     joint.add_argument("--joint", action="store_true", default=True, help="one BPE and dictionary (the default)")
     joint.add_argument("--separate", dest="joint", action="store_false", help="a BPE and dictionary for each side")
+    joint.add_argument("--separate-dictionaries", action="store_true", help="one BPE, but a dictionary for each side")
     add_bpe_arguments(parser, size=8000)
     return parser
 
@@ -681,6 +692,8 @@ def main() -> None:
         target_lang=arguments.tgt_lang,
         lowercase=arguments.lowercase,
         tokenizer=arguments.tokenizer,
+        source_tokenizer=arguments.source_tokenizer,
+        source_normalization=list(filter(None, arguments.source_normalization.split(","))),
         escape=not arguments.no_escape,
         min_length=arguments.min_length,
         max_length=arguments.max_length,
@@ -689,6 +702,7 @@ def main() -> None:
         bpe=arguments.bpe,
         bpe_size=arguments.bpe_size,
         joint=arguments.joint,
+        separate_dictionaries=arguments.separate_dictionaries,
     )
     prepare(steps, inputs, arguments.output, arguments.workers)
 

@@ -1,7 +1,8 @@
 """``scripts/evaluate.sh``: translates a set with fairseq-generate and scores every one of its sentences.
 
 Two figures: 'tokenised BLEU' is that of Moses' multi-bleu.perl on the tokens (sacrebleu without tokenisation and
-smoothing), which the papers report; 'sacreBLEU' is that of the text, against the raw reference.
+smoothing), which the papers report; 'sacreBLEU' is that of the text, against the raw reference. Where a set has several
+references both use them all, with the reference length that is closest to a hypothesis' own, as mteval does.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--gpus", type=int, choices=(0, 1))
     options, extra = parser.parse_known_args(arguments[1:])
     configuration = config.load(arguments[0])
-    work, subset = Path(os.path.abspath(options.work or configuration.default_work)), options.subset
+    work = Path(os.path.abspath(options.work or configuration.default_work))
     data = commands.PreparedData.load(options.data or configuration.data_folder)
+    subset = data.preparation.split_of(options.subset)
+    name = data.preparation.splits.get(subset, {}).get("name", subset)
     references = References.load(data, subset)
     average = configuration.average if options.average is None else options.average
     checkpoint = options.checkpoint or own_checkpoint(work / "checkpoints", average)
@@ -47,7 +50,7 @@ def main(arguments: list[str]) -> None:
     log = work / "generate" / f"{subset}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     unfinished = log.with_name(f"{subset}.unfinished.log")
-    count = len(references.tokens)
+    count = len(references.tokens[0])
     with open(unfinished, "w", encoding="utf-8") as stream, tqdm(total=count, unit=" sentences", disable=None) as bar:
 
         def write(line: str) -> None:
@@ -62,8 +65,8 @@ def main(arguments: list[str]) -> None:
     os.replace(unfinished, log)
     text = [data.preparation.detokenize_target(line) for line in tokens]
     language = data.preparation.target_lang
-    for name, lines in ((f"{subset}.tok.{language}", tokens), (f"{subset}.{language}", text)):
-        with atomic_file(log.parent / name) as stream:
+    for file, lines in ((f"{subset}.tok.{language}", tokens), (f"{subset}.{language}", text)):
+        with atomic_file(log.parent / file) as stream:
             stream.writelines(line + "\n" for line in lines)
 
     scores = {
@@ -76,15 +79,15 @@ def main(arguments: list[str]) -> None:
     if subset == "test":
         results.update(work, **scores)
     else:
-        results.update(work, subsets={**results.load(work).get("subsets", {}), subset: scores})
+        results.update(work, subsets={**results.load(work).get("subsets", {}), name: scores})
     paper = configuration.paper_row()
     row = {
         "system": f"{configuration.dataset}/{configuration.model}",
-        "set": subset,
+        "set": name,
         "sentences": len(tokens),
         "BLEU (tokenised)": scores["bleu_tokenized"],
         "sacreBLEU": scores["bleu_sacrebleu"],
-        **({"paper": paper.get("bleu")} if paper else {}),
+        **({"paper": paper.get(name, paper.get("bleu"))} if paper else {}),
         "sentences/s": scores["decode_sentences_per_second"],
     }
     print(results.table([row]))
@@ -103,10 +106,10 @@ def own_checkpoint(checkpoints: Path, average: int) -> str:
 
 @dataclass(frozen=True)
 class References:
-    """A set's references as tokens and as text, and how its scores are computed."""
+    """A set's references, one or several for each sentence, as tokens and as text, and how scores are computed."""
 
-    tokens: Sequence[str]
-    text: Sequence[str]
+    tokens: Sequence[Sequence[str]]
+    text: Sequence[Sequence[str]]
     lowercase: bool
 
     @classmethod
@@ -116,16 +119,19 @@ class References:
         Raises:
             InputError: there is no such set.
         """
-        name = f"{subset}.{data.preparation.target_lang}"
-        tokens_path, text_path = data.folder / "tokens" / name, data.folder / "raw" / name
-        if not tokens_path.is_file():
-            known = sorted(path.stem for path in tokens_path.parent.glob(f"*.{data.preparation.target_lang}"))
-            raise InputError(f"{tokens_path}: no such file; the prepared sets are {', '.join(known)}")
-        tokens = list(read_lines(tokens_path))
-        if text_path.is_file():
-            text = list(read_lines(text_path))
+        language, splits = data.preparation.target_lang, data.preparation.splits
+        count = splits.get(subset, {}).get("references", 1)
+        names = [f"{subset}.{language}", *(f"{subset}.ref{number}.{language}" for number in range(1, count))]
+        folder = data.folder / "tokens"
+        if not (folder / names[0]).is_file():
+            prepared = sorted(path.stem for path in folder.glob(f"*.{language}") if ".ref" not in path.stem)
+            known = ", ".join(splits.get(split, {}).get("name", split) for split in prepared)
+            raise InputError(f"{folder / names[0]}: no such file; the prepared sets are {known}")
+        tokens = [list(read_lines(folder / name)) for name in names]
+        if (data.folder / "raw" / names[0]).is_file():
+            text = [list(read_lines(data.folder / "raw" / name)) for name in names]
         else:
-            text = [data.preparation.detokenize_target(line) for line in tokens]
+            text = [[data.preparation.detokenize_target(line) for line in lines] for lines in tokens]
         return cls(tokens, text, data.preparation.lowercase)
 
     def scores(self, tokens: Sequence[str], text: Sequence[str]) -> dict[str, float | str]:
@@ -133,9 +139,9 @@ class References:
         tokenized = BLEU(tokenize="none", smooth_method="none", force=True, lowercase=self.lowercase)
         plain = BLEU(lowercase=self.lowercase)
         return {
-            "bleu_tokenized": round(tokenized.corpus_score(tokens, [self.tokens]).score, 2),
+            "bleu_tokenized": round(tokenized.corpus_score(tokens, self.tokens).score, 2),
             "bleu_tokenized_signature": str(tokenized.get_signature()),
-            "bleu_sacrebleu": round(plain.corpus_score(text, [self.text]).score, 2),
+            "bleu_sacrebleu": round(plain.corpus_score(text, self.text).score, 2),
             "sacrebleu_signature": str(plain.get_signature()),
         }
 

@@ -544,7 +544,7 @@ def test_unknown_option_values(
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"tokenizer": "spacy"}, "unknown tokenizer 'spacy': choose one of moses, none"),
+        ({"tokenizer": "spacy"}, "unknown tokenizer 'spacy': choose one of moses, jieba, none"),
         ({"bpe": "wordpiece"}, "unknown bpe 'wordpiece': choose one of sentencepiece, subword-nmt, none"),
         ({"target_lang": "de"}, "both 'de'"),
         ({"target_lang": "de-AT"}, "letters, digits and _ only"),

@@ -15,16 +15,22 @@ from fairseq_plugins.experiments.evaluate import References, decoding_speed, hyp
 from fairseq_plugins.files import InputError
 
 
-def multi_bleu(hypotheses: list[str], references: list[str]) -> float:
-    """BLEU as Moses' multi-bleu.perl defines it for one reference: clipped counts of the whole corpus, unsmoothed."""
+def multi_bleu(hypotheses: list[str], *references: list[str]) -> float:
+    """BLEU as Moses' multi-bleu.perl and NIST's mteval define it: clipped counts of the whole corpus, unsmoothed; with
+    several references the largest count of each n-gram, and the length that is closest (of two the shorter)."""
     correct, total = [0] * 4, [0] * 4
     lengths = [0, 0]
-    for hypothesis, reference in zip(hypotheses, references, strict=True):
-        words = hypothesis.split(), reference.split()
-        lengths = [length + len(side) for length, side in zip(lengths, words, strict=True)]
+    for hypothesis, *sentences in zip(hypotheses, *references, strict=True):
+        words, allowed_words = hypothesis.split(), [sentence.split() for sentence in sentences]
+        lengths[0] += len(words)
+        lengths[1] += min(map(len, allowed_words), key=lambda length: (abs(length - len(words)), length))
         for n in range(1, 5):
-            ngrams, allowed = (Counter(zip(*(side[k:] for k in range(n)), strict=False)) for side in words)
-            correct[n - 1] += sum(min(count, allowed[ngram]) for ngram, count in ngrams.items())
+            ngrams, *allowed = (
+                Counter(zip(*(side[k:] for k in range(n)), strict=False)) for side in (words, *allowed_words)
+            )
+            correct[n - 1] += sum(
+                min(count, max(counter[ngram] for counter in allowed)) for ngram, count in ngrams.items()
+            )
             total[n - 1] += sum(ngrams.values())
     if 0 in correct:
         return 0.0
@@ -43,7 +49,7 @@ def test_tokenised_bleu_is_multi_bleu(seed: int) -> None:
     words = ["the", "a", "man", "&apos;s", "@-@", ",", "U.S.", "3.5", "x-y", "("]
     references = [" ".join(generator.choices(words, k=generator.randint(1, 15))) for _ in range(60)]
     translated = [corrupted(reference, generator) for reference in references]
-    scores = References(references, references, lowercase=False).scores(translated, translated)
+    scores = References([references], [references], lowercase=False).scores(translated, translated)
     assert scores["bleu_tokenized"] == pytest.approx(multi_bleu(translated, references), abs=0.005)
     assert 20 < scores["bleu_tokenized"] < 95
     assert "tok:none" in scores["bleu_tokenized_signature"]
@@ -51,18 +57,48 @@ def test_tokenised_bleu_is_multi_bleu(seed: int) -> None:
     assert "tok:13a" in scores["sacrebleu_signature"]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_several_references_count_as_in_mteval(seed: int) -> None:
+    generator = random.Random(seed)
+    words = ["the", "a", "man", "of", "China", ",", "said", "on", "Monday"]
+    original = [" ".join(generator.choices(words, k=generator.randint(4, 15))) for _ in range(60)]
+    references = [[corrupted(sentence, generator) for sentence in original] for _ in range(4)]
+    translated = [corrupted(sentence, generator) for sentence in original]
+    lowered = [[line.lower() for line in lines] for lines in references]
+    scores = References(lowered, references, lowercase=True).scores([t.lower() for t in translated], translated)
+    expected = multi_bleu([t.lower() for t in translated], *lowered)
+    assert scores["bleu_tokenized"] == pytest.approx(expected, abs=0.005)
+    assert scores["bleu_sacrebleu"] == pytest.approx(expected, abs=0.005), "these texts are their own tokens"
+    assert scores["sacrebleu_signature"].startswith("nrefs:4|case:lc|")
+    assert expected > multi_bleu([t.lower() for t in translated], lowered[0]) + 5
+
+
+def test_all_references_of_a_set_are_read(data: PreparedData) -> None:
+    facts = {"name": "nist04", "references": 3}
+    Preparation("de", "en", lowercase=True, splits={"test": facts, "valid": {"name": "nist03"}}).save(data.folder)
+    data = PreparedData.load(data.folder)
+    assert data.preparation.split_of("nist04") == data.preparation.split_of("test") == "test"
+    lines = {f"{folder}_test{ref}": f"{folder} {ref}" for folder in ("raw", "tokens") for ref in ("", ".ref1", ".ref2")}
+    write_sets(data, **lines, tokens_valid="x")
+    references = References.load(data, "test")
+    assert references.tokens == [["tokens "], ["tokens .ref1"], ["tokens .ref2"]]
+    assert references.text == [["raw "], ["raw .ref1"], ["raw .ref2"]]
+    with pytest.raises(InputError, match="the prepared sets are nist04, nist03"):
+        References.load(data, "nist05")
+
+
 def test_without_a_matching_4_gram_tokenised_bleu_is_zero() -> None:
-    references = References(["a b c d"], ["a b c d"], lowercase=False)
+    references = References([["a b c d"]], [["a b c d"]], lowercase=False)
     assert references.scores(["a b c e"], ["a b c e"])["bleu_tokenized"] == 0
 
 
 def test_case_counts_only_where_the_corpus_has_it() -> None:
     tokens, text = ["the man reads a book ."], ["The man reads a book."]
     hypothesis = ["the man reads a book ."], ["the man reads a book."]
-    lower = References(tokens, text, lowercase=True).scores(*hypothesis)
+    lower = References([tokens], [text], lowercase=True).scores(*hypothesis)
     assert lower["bleu_sacrebleu"] == pytest.approx(100)
     assert "case:lc" in lower["sacrebleu_signature"]
-    mixed = References(tokens, text, lowercase=False).scores(*hypothesis)
+    mixed = References([tokens], [text], lowercase=False).scores(*hypothesis)
     assert mixed["bleu_sacrebleu"] < 99
     assert "case:mixed" in mixed["sacrebleu_signature"]
 
@@ -76,9 +112,9 @@ def write_sets(data: PreparedData, **files: str) -> None:
 
 def test_references_are_raw_text_where_there_is_some(data: PreparedData) -> None:
     write_sets(data, tokens_test="it &apos;s here .", raw_test="It's here.", tokens_valid="it &apos;s there .")
-    assert References.load(data, "test").text == ["It's here."]
-    assert References.load(data, "valid").text == ["it's there."]
-    assert References.load(data, "valid").tokens == ["it &apos;s there ."]
+    assert References.load(data, "test").text == [["It's here."]]
+    assert References.load(data, "valid").text == [["it's there."]]
+    assert References.load(data, "valid").tokens == [["it &apos;s there ."]]
     with pytest.raises(InputError, match="test2.en: no such file; the prepared sets are test, valid"):
         References.load(data, "test2")
 

@@ -1,0 +1,127 @@
+"""From a line of text to tokens, and back: normalisation, Moses or jieba tokenisation, lower-casing."""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sacremoses
+
+from fairseq_plugins.files import InputError
+
+TOKENIZERS = ("moses", "jieba", "none")
+
+_FINAL_STOP = re.compile(r"(?<=[^\s.])\.$")
+# Scripts that are written without spaces, and their punctuation.
+_UNSPACED = r"\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003134f"
+_SPACE_AT_UNSPACED = re.compile(rf"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
+_SPACE_BEFORE_STOP = re.compile(r" (?=[,.!?;:%)\]}])|(?<=[(\[{]) ")
+
+
+def _nfkc(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
+def _simplified(text: str) -> str:
+    return _converter().convert(text)
+
+
+NORMALIZATIONS: dict[str, Callable[[str], str]] = {"nfkc": _nfkc, "simplified": _simplified}
+"""``nfkc``: Unicode's compatibility form, which makes full-width letters, digits and punctuation half-width.
+``simplified``: traditional to simplified Chinese characters, phrase by phrase (OpenCC's ``t2s``)."""
+
+
+class Tokenizer:
+    """One side's normalisation, tokenisation and lower-casing, and the way back.
+
+    Spaces are always normalised: every run of white space (no-break spaces, tabs, …) becomes one space, and none stands
+    at the ends. fairseq would do it anyway, and only so does a line stay one line in every reader.
+    """
+
+    def __init__(
+        self,
+        language: str,
+        kind: str = "none",
+        escape: bool = True,
+        lowercase: bool = False,
+        normalization: Sequence[str] = (),
+    ) -> None:
+        """
+        Args:
+            language: the language's code (``de``); Moses knows abbreviations and apostrophes by language.
+            kind: ``moses``; ``jieba``, which cuts Chinese into words; or ``none``.
+            escape: Moses tokens write ``& | < > ' " [ ]`` as ``&amp;`` and so on, as Moses itself does.
+            lowercase: after tokenisation, as Moses recipes do (abbreviations are known by their case).
+            normalization: what is done before tokenisation, names of :data:`NORMALIZATIONS` in their order.
+
+        Raises:
+            InputError: an unknown name, or a package that is not installed.
+        """
+        if kind not in TOKENIZERS:
+            raise InputError(f"unknown tokenizer {kind!r}: choose one of {', '.join(TOKENIZERS)}")
+        self.language, self.kind, self.escape, self.lowercase = language, kind, escape, lowercase
+        self.normalization = tuple(normalization)
+        for name in self.normalization:
+            if name not in NORMALIZATIONS:
+                raise InputError(f"unknown normalization {name!r}: choose from {', '.join(NORMALIZATIONS)}")
+        if "simplified" in self.normalization:
+            _converter()
+        if kind == "moses":
+            moses_language = language.split("_")[0]  # de of de_AT
+            self._moses = sacremoses.MosesTokenizer(lang=moses_language)
+            self._demoses = sacremoses.MosesDetokenizer(lang=moses_language)
+        elif kind == "jieba":
+            _jieba()
+
+    def __call__(self, line: str) -> str:
+        """A line of text as tokens separated by single spaces."""
+        for name in self.normalization:
+            line = NORMALIZATIONS[name](line)
+        if self.kind == "moses":
+            line = self._moses.tokenize(line, return_str=True, escape=self.escape)
+            # Moses' own script takes the last full stop off every sentence, even one that ends in "U.S."; sacremoses
+            # leaves it on abbreviations and numbers.
+            line = _FINAL_STOP.sub(" .", line.rstrip())
+        elif self.kind == "jieba":
+            line = " ".join(_jieba().cut(line))
+        if self.lowercase:
+            line = line.lower()
+        return " ".join(line.split())
+
+    def detokenize(self, tokens: str) -> str:
+        """Tokens as text. What lower-casing and normalisation lost stays lost."""
+        if self.kind == "moses":
+            return self._demoses.detokenize(tokens.split(), unescape=self.escape)
+        if self.kind == "jieba":
+            return _SPACE_BEFORE_STOP.sub("", _SPACE_AT_UNSPACED.sub("", tokens))
+        return tokens
+
+
+@functools.cache
+def _jieba() -> Any:
+    # Not at the head of the file: only Chinese needs it. In here it is loaded once in each process.
+    try:
+        with warnings.catch_warnings():
+            # It looks for its dictionary with setuptools' pkg_resources, which warns of its own end.
+            warnings.simplefilter("ignore")
+            import jieba
+    except ImportError:
+        raise InputError("jieba, which cuts Chinese into words, is not installed: run pip install jieba") from None
+    jieba.setLogLevel("WARNING")
+    return jieba
+
+
+@functools.cache
+def _converter() -> Any:
+    try:
+        import opencc
+    except ImportError:
+        raise InputError(
+            "OpenCC, which simplifies Chinese characters, is not installed: run pip install opencc, "
+            "or leave that step out"
+        ) from None
+    return opencc.OpenCC("t2s")

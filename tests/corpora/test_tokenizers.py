@@ -1,0 +1,71 @@
+"""Chinese through jieba and OpenCC (Moses is tested with parallel text)."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import pytest
+
+from fairseq_plugins.corpora import tokenizers
+from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.corpora.tokenizers import Tokenizer
+from fairseq_plugins.files import InputError
+
+
+def test_chinese_words() -> None:
+    tokenizer = Tokenizer("zh", "jieba", lowercase=True, normalization=["nfkc", "simplified"])
+    assert tokenizer("我喜歡ＣＮＮ的新聞，") == "我 喜欢 cnn 的 新闻 ,"
+    assert tokenizer("  今天　Hello World  3.5% ") == "今天 hello world 3.5%"
+
+
+def test_normalization_can_be_left_out() -> None:
+    assert Tokenizer("zh", "jieba")("新聞，") == "新聞 ，"
+    assert Tokenizer("zh", normalization=["nfkc"])("新聞，Ａ") == "新聞,A"
+    assert Tokenizer("zh", normalization=["simplified"])("新聞，Ａ") == "新闻，Ａ"
+
+
+def test_chinese_text_has_no_spaces() -> None:
+    tokenizer = Tokenizer("zh", "jieba")
+    for text in ("今天天气很好！", "他在CNN工作。", "Hello World, 你好", "（一）二，三"):
+        assert tokenizer.detokenize(tokenizer(text)) == text.replace(", ", ",")
+
+
+def test_worker_processes_get_it_whole() -> None:
+    tokenizer = Tokenizer("zh", "jieba", normalization=["simplified"])
+    assert pickle.loads(pickle.dumps(tokenizer))("喜歡新聞") == "喜欢 新闻"
+
+
+@pytest.mark.parametrize(
+    ("options", "package", "sentence"),
+    [
+        ({"kind": "jieba"}, "jieba", "jieba, which cuts Chinese into words, is not installed: run pip install jieba"),
+        ({"normalization": ["simplified"]}, "opencc", "OpenCC, which simplifies Chinese characters, is not installed"),
+    ],
+)
+def test_packages_that_are_not_installed(
+    options: dict, package: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    tokenizers._jieba.cache_clear()
+    tokenizers._converter.cache_clear()
+    with pytest.raises(InputError, match=sentence):
+        Tokenizer("zh", **options)
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(InputError, match="unknown normalization 'nfd': choose from nfkc, simplified"):
+        Tokenizer("zh", normalization=["nfd"])
+    with pytest.raises(InputError, match="unknown normalization 'nfd': choose from nfkc, simplified"):
+        Preparation("zh", "en", source_normalization=["nfd"])
+    with pytest.raises(InputError, match="unknown source-tokenizer 'char': choose one of moses, jieba, none"):
+        Preparation("zh", "en", source_tokenizer="char")
+
+
+def test_preparation_replays_the_source_side_only() -> None:
+    steps = Preparation(
+        "zh", "en", tokenizer="moses", source_tokenizer="jieba", source_normalization=["nfkc", "simplified"]
+    )
+    assert steps.tokenize_source("我喜歡新聞，") == "我 喜欢 新闻 ,"
+    assert steps.tokenize_target("I like news，") == "I like news ，"
+    assert steps.detokenize_target("I like news .") == "I like news."
