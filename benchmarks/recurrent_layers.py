@@ -14,20 +14,16 @@ around ``torch.nn.LSTMCell``.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
-import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from timing import take_turns, versions, write_json
 from torch import Tensor, nn
 
 from fairseq_plugins import kernels
-from fairseq_plugins.files import atomic_file
 from fairseq_plugins.modules import MultiChannelRNN
 
 SIZES = {
@@ -95,16 +91,18 @@ def candidates(input_size: int, hidden_size: int, backends: list[str]) -> dict[s
     return made
 
 
-def time_once(run: Callable[[Tensor], Tensor], x: Tensor, gradient: Tensor | None) -> float:
-    """Milliseconds of one pass; with ``gradient`` forward and backward, else forward alone."""
-    start = time.perf_counter()
-    if gradient is None:
-        with torch.no_grad():
-            run(x)
-    else:
-        x.grad = None
-        run(x).backward(gradient)
-    return 1000 * (time.perf_counter() - start)
+def one_pass(run: Callable[[Tensor], Tensor], x: Tensor, gradient: Tensor | None) -> Callable[[], None]:
+    """One pass over x; with ``gradient`` forward and backward, else forward alone."""
+
+    def once() -> None:
+        if gradient is None:
+            with torch.no_grad():
+                run(x)
+        else:
+            x.grad = None
+            run(x).backward(gradient)
+
+    return once
 
 
 def measure(size: dict[str, int], threads: int, repetitions: int, backends: list[str]) -> list[dict[str, object]]:
@@ -113,28 +111,20 @@ def measure(size: dict[str, int], threads: int, repetitions: int, backends: list
     torch.manual_seed(1)
     x = torch.randn(size["steps"], size["batch"], size["input"], requires_grad=True)
     gradient = torch.randn(size["steps"], size["batch"], size["hidden"])
-    runs = candidates(size["input"], size["hidden"], backends)
+    layers = candidates(size["input"], size["hidden"], backends)
     rows = []
     for name, upstream in (("forward", None), ("forward+backward", gradient)):
-        times: dict[str, list[float]] = {candidate: [] for candidate in runs}
-        for run in runs.values():
-            time_once(run, x, upstream)
-        for _ in range(repetitions):
-            for candidate, run in runs.items():
-                times[candidate].append(time_once(run, x, upstream))
-        reference = statistics.median(times[REFERENCE])
-        for candidate, values in times.items():
-            median = statistics.median(values)
-            quartiles = statistics.quantiles(values, n=4)
+        timings = take_turns({layer: one_pass(run, x, upstream) for layer, run in layers.items()}, repetitions)
+        for layer, timing in timings.items():
             rows.append(
                 {
                     "pass": name,
-                    "layer": candidate,
+                    "layer": layer,
                     "threads": threads,
                     **size,
-                    "median_ms": median,
-                    "spread_percent": 50 * (quartiles[2] - quartiles[0]) / median,
-                    "ratio_to_lstm": median / reference,
+                    "median_ms": 1000 * timing.median,
+                    "spread_percent": timing.spread_percent,
+                    "ratio_to_lstm": timing.median / timings[REFERENCE].median,
                 }
             )
     return rows
@@ -148,8 +138,8 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=15)
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     args = parser.parse_args()
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "machine": platform.machine()}
-    print(", ".join(f"{name} {version}" for name, version in versions.items()))
+    found = versions()
+    print(", ".join(f"{name} {version}" for name, version in found.items()))
 
     rows = []
     for size_name in args.sizes:
@@ -167,9 +157,7 @@ def main() -> None:
             for backend in args.backends:
                 ratio = step["MC-RNN-3, per-channel loop"] / step[f"MC-RNN-3, {backend}"]
                 print(f"MC-RNN-3 training step, {backend}: {ratio:.2f} times as fast as the per-channel loop")
-    if args.json:
-        with atomic_file(args.json) as stream:
-            json.dump({"versions": versions, "rows": rows}, stream, indent=2)
+    write_json(args.json, found, rows)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,191 @@
+"""Times whole models against each other in the same run: training (target tokens/s) and beam search (sentences/s).
+
+    python benchmarks/models.py [--systems ARCH ...] [--train-peer ARCH] [--decode-peer ARCH] [--threads 2]
+
+The default are the systems of DPN-S2S's Table 1: dictionaries of 8,848 and 6,632 types for the baselines, a joined one
+of 10,152 for DPN-S2S. Sentences are random, 20 to 25 tokens long. A training step is forward, label-smoothed cross
+entropy, backward, clipping and a NAG update on a batch of about 4,000 target tokens. Beam search (beam 5) decodes 32
+sentences to 25 tokens each, whatever the untrained models prefer. The systems take turns within each repetition;
+printed are the median, the spread (half the distance between the quartiles, in percent), and the ratio of speeds to the
+peer: above 1 is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.data import Dictionary
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import ARCH_CONFIG_REGISTRY, BaseFairseqModel, build_model
+from fairseq.sequence_generator import SequenceGenerator
+from timing import take_turns, versions, write_json
+from torch import Tensor
+
+import fairseq_plugins  # noqa: F401 - registers the architectures
+
+SYSTEMS = [
+    "dpn_iwslt_de_en",
+    "san_wider_iwslt_de_en",
+    "san_deeper_iwslt_de_en",
+    "cnn_wider_iwslt_de_en",
+    "cnn_deeper_iwslt_de_en",
+]
+LENGTHS = (20, 25)
+BEAM = 5
+
+
+def dictionary(types: int) -> Dictionary:
+    made = Dictionary()
+    for i in range(types - len(made)):
+        made.add_symbol(f"w{i}")
+    return made
+
+
+def task_of(arch: str, types: int | None) -> SimpleNamespace:
+    """A task as far as models look at it. DPN-S2S has one dictionary for both sides, the others two."""
+    if types is not None:
+        source = target = dictionary(types)
+    elif arch.startswith("dpn"):
+        source = target = dictionary(10_152)
+    else:
+        source, target = dictionary(8_848), dictionary(6_632)
+    return SimpleNamespace(
+        source_dictionary=source, target_dictionary=target, cfg=SimpleNamespace(left_pad_target=False)
+    )
+
+
+def model_of(arch: str, task: SimpleNamespace) -> BaseFairseqModel:
+    args = Namespace(
+        arch=arch,
+        task="translation",
+        criterion="cross_entropy",
+        optimizer="adam",
+        lr_scheduler="fixed",
+        data="",
+        max_source_positions=1024,
+        max_target_positions=1024,
+    )
+    ARCH_CONFIG_REGISTRY[arch](args)
+    torch.manual_seed(1)
+    return build_model(convert_namespace_to_omegaconf(args).model, task)
+
+
+def batch(task: SimpleNamespace, sentences: int, device: str) -> dict[str, Any]:
+    """A sample as the translation task makes it: sources padded on the left, targets on the right."""
+    generator = torch.Generator().manual_seed(1)
+    lengths = torch.randint(LENGTHS[0], LENGTHS[1] + 1, (sentences,), generator=generator)
+    position = torch.arange(LENGTHS[1])
+    real = position < lengths.unsqueeze(1)
+
+    def words(types: int) -> Tensor:
+        return torch.randint(4, types, (sentences, LENGTHS[1]), generator=generator)
+
+    pad, eos = 1, 2
+    source = words(len(task.source_dictionary)).masked_fill(~real.flip(1), pad)
+    source[:, -1] = eos
+    target = words(len(task.target_dictionary)).masked_fill(~real, pad)
+    target[torch.arange(sentences), lengths - 1] = eos
+    previous = torch.cat([torch.full((sentences, 1), eos), target[:, :-1]], dim=1).masked_fill(~real, pad)
+    sample = {"src_tokens": source, "src_lengths": lengths, "prev_output_tokens": previous}
+    return {
+        "net_input": {name: value.to(device) for name, value in sample.items()},
+        "target": target.to(device),
+        "ntokens": int(lengths.sum()),
+    }
+
+
+def training_step(model: BaseFairseqModel, task: SimpleNamespace, sample: dict[str, Any]) -> Callable[[], None]:
+    criterion = LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
+    # So small that random sentences do no harm to the weights.
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.99, nesterov=True)
+
+    def step() -> None:
+        model.train()
+        loss, tokens, _ = criterion(model, sample)
+        optimizer.zero_grad()
+        (loss / tokens).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+
+    return step
+
+
+def beam_search(model: BaseFairseqModel, task: SimpleNamespace, sample: dict[str, Any]) -> Callable[[], None]:
+    length = LENGTHS[1]
+    generator = SequenceGenerator(
+        [model], task.target_dictionary, beam_size=BEAM, max_len_a=0, max_len_b=length, min_len=length
+    )
+    net_input = {name: sample["net_input"][name] for name in ("src_tokens", "src_lengths")}
+    return lambda: generator.generate([model], {"net_input": net_input})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--systems", nargs="+", choices=sorted(ARCH_CONFIG_REGISTRY), default=SYSTEMS, metavar="ARCH")
+    parser.add_argument("--train-peer", default="san_wider_iwslt_de_en", help="default: %(default)s")
+    parser.add_argument("--decode-peer", default="san_deeper_iwslt_de_en", help="default: %(default)s")
+    parser.add_argument("--types", type=int, help="size of a joined dictionary for every system")
+    parser.add_argument("--sentences", type=int, nargs=2, default=[176, 32], help="of a batch, training and decoding")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--json", type=Path, help="write all figures to this file as well")
+    args = parser.parse_args()
+    for option, peer in ("--train-peer", args.train_peer), ("--decode-peer", args.decode_peer):
+        if peer not in args.systems:
+            parser.error(f"{option} {peer} is not among the --systems")
+    torch.set_num_threads(args.threads)
+    found = versions(args.device)
+    print(", ".join(f"{name} {version}" for name, version in found.items()) + f", {args.threads} threads, float32")
+
+    tasks = {arch: task_of(arch, args.types) for arch in args.systems}
+    models = {arch: model_of(arch, tasks[arch]).to(args.device) for arch in args.systems}
+    parameters = {arch: sum(p.numel() for p in model.parameters()) for arch, model in models.items()}
+    rows = []
+    for work, sentences, peer in (
+        ("training", args.sentences[0], args.train_peer),
+        ("beam search", args.sentences[1], args.decode_peer),
+    ):
+        samples = {arch: batch(tasks[arch], sentences, args.device) for arch in args.systems}
+        if work == "training":
+            make, unit, amounts = training_step, "tokens/s", {arch: s["ntokens"] for arch, s in samples.items()}
+        else:
+            make, unit, amounts = beam_search, "sentences/s", dict.fromkeys(args.systems, sentences)
+            for model in models.values():
+                model.eval().make_generation_fast_(beamable_mm_beam_size=None, need_attn=False)
+        runs = {arch: make(models[arch], tasks[arch], samples[arch]) for arch in args.systems}
+        timings = take_turns(runs, args.repetitions, args.device)
+        speeds = {arch: amounts[arch] / timing.median for arch, timing in timings.items()}
+        print(f"\n{work}, {sentences} sentences of {LENGTHS[0]} to {LENGTHS[1]} tokens; peer: {peer}")
+        for arch in args.systems:
+            ratio = speeds[arch] / speeds[peer]
+            print(
+                f"{arch:28} {parameters[arch]:>12,} parameters {speeds[arch]:10.1f} {unit} "
+                f"± {timings[arch].spread_percent:4.1f} %  {ratio:5.2f} x"
+            )
+            rows.append(
+                {
+                    "work": work,
+                    "arch": arch,
+                    "parameters": parameters[arch],
+                    "sentences": sentences,
+                    "threads": args.threads,
+                    "speed": speeds[arch],
+                    "unit": unit,
+                    "spread_percent": timings[arch].spread_percent,
+                    "peer": peer,
+                    "ratio_to_peer": ratio,
+                }
+            )
+    write_json(args.json, found, rows)
+
+
+if __name__ == "__main__":
+    main()
