@@ -9,8 +9,9 @@ from fairseq import options as fairseq_options
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks.translation import TranslationTask
 
+from fairseq_plugins.models.double_path import DoublePathConfig
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig
-from tests.models.test_recurrent_seq2seq import PARAMETERS
+from tests.models import test_double_path, test_recurrent_seq2seq
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
@@ -26,7 +27,10 @@ def test_files_that_it_names_exist() -> None:
 
 def test_table_of_architectures() -> None:
     rows = re.findall(r"^\| `(\w+)` \|[^|]+\| ([\d,]+) \|", README, flags=re.MULTILINE)
-    assert {name: int(count.replace(",", "")) for name, count in rows} == PARAMETERS
+    assert {name: int(count.replace(",", "")) for name, count in rows} == {
+        **test_recurrent_seq2seq.PARAMETERS,
+        **test_double_path.PARAMETERS,
+    }
 
 
 def test_architectures_that_it_names_are_registered() -> None:
@@ -48,5 +52,6 @@ def test_options_that_it_names_exist() -> None:
     parser = fairseq_options.get_training_parser()
     TranslationTask.add_args(parser)
     of_fairseq = set(parser._option_string_actions)
-    of_models = {f"--{name.replace('_', '-')}" for name in RecurrentSeq2SeqConfig.__dataclass_fields__}
+    fields = {*RecurrentSeq2SeqConfig.__dataclass_fields__, *DoublePathConfig.__dataclass_fields__}
+    of_models = {f"--{name.replace('_', '-')}" for name in fields}
     assert not named - of_scripts - of_fairseq - of_models
