@@ -148,7 +148,8 @@ class DoublePathEncoder(FairseqEncoder):
 
         Returns:
             a dictionary of lists of tensors with the batch first: for each path (``cnn``, ``san``) its output
-            [(B, S, d)], and ``encoder_padding_mask`` [(B, S)], True at padding; positions as in ``src_tokens``.
+            [(B, S, d)], and ``encoder_padding_mask`` [(B, S)], True at padding, both with positions as in
+            ``src_tokens``; and ``sentences`` [(B,)], where each row of the decoder finds its sentence in them.
 
         Raises:
             InputError: more tokens than ``--max-source-positions``.
@@ -160,10 +161,18 @@ class DoublePathEncoder(FairseqEncoder):
         outputs = {name: path(x, real) for name, path in self.paths.items()}
         if "cnn" in outputs and self.cnn_gradient_scale != 1:
             outputs["cnn"] = GradMultiply.apply(outputs["cnn"], self.cnn_gradient_scale)
-        return {**{name: [output] for name, output in outputs.items()}, "encoder_padding_mask": [~real]}
+        return {
+            **{name: [output] for name, output in outputs.items()},
+            "encoder_padding_mask": [~real],
+            "sentences": [torch.arange(real.size(0), device=real.device)],
+        }
 
     def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
-        return {name: [x.index_select(0, new_order) for x in tensors] for name, tensors in encoder_out.items()}
+        """Takes the rows of ``new_order``; the hypotheses of a beam go on sharing what is known of their sentence."""
+        rows, kept = _regroup(encoder_out["sentences"][0], new_order)
+        if kept is not None:
+            encoder_out = {name: [x.index_select(0, kept) for x in tensors] for name, tensors in encoder_out.items()}
+        return {**encoder_out, "sentences": [rows]}
 
     def max_positions(self) -> int:
         return self.embed_positions.max_positions
@@ -250,13 +259,14 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
         states, real = {}, None
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
-            states = self.get_incremental_state(incremental_state, "decoder") or {}
+            cached = self.get_incremental_state(incremental_state, "decoder")
+            states = cached["states"] if cached else {}
         else:
             real = prev_output_tokens.ne(self.padding_idx)
         embedded = F.dropout(self.embed_tokens(prev_output_tokens) + positions, self.dropout, self.training)
 
         source = ~encoder_out["encoder_padding_mask"][0]
-        memories = {path: Memory(encoder_out[path][0], source) for path in self.encoder_paths}
+        memories = {path: Memory.of(encoder_out[path][0], source) for path in self.encoder_paths}
         need_attn = self.need_attn and not self.training
         results = {
             name: path(embedded, memories, real, states.get(name), need_attn or need_attention_flows)
@@ -264,7 +274,8 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
         }
         if incremental_state is not None:
             states = {name: result.states for name, result in results.items()}
-            self.set_incremental_state(incremental_state, "decoder", states)
+            cached = {"states": states, "sentences": encoder_out["sentences"][0]}
+            self.set_incremental_state(incremental_state, "decoder", cached)
 
         if self.gate is None:
             ((output, *_),), output_gate = results.values(), None
@@ -284,10 +295,14 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
         return self.output_projection(features)
 
     def reorder_incremental_state(self, incremental_state: dict[str, dict[str, Any]], new_order: Tensor) -> None:
-        states = self.get_incremental_state(incremental_state, "decoder")
-        if states is not None:
-            reordered = {path: tuple(layer.reorder(new_order) for layer in layers) for path, layers in states.items()}
-            self.set_incremental_state(incremental_state, "decoder", reordered)
+        cached = self.get_incremental_state(incremental_state, "decoder")
+        if cached is not None:
+            rows, kept = _regroup(cached["sentences"], new_order)
+            states = {
+                path: tuple(layer.reorder(new_order, kept) for layer in layers)
+                for path, layers in cached["states"].items()
+            }
+            self.set_incremental_state(incremental_state, "decoder", {"states": states, "sentences": rows})
 
     def make_generation_fast_(self, need_attn: bool = False, **unused: Any) -> None:
         self.need_attn = need_attn
@@ -295,6 +310,25 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
 
     def max_positions(self) -> int:
         return self.embed_positions.max_positions
+
+
+def _regroup(sentences: Tensor, new_order: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Takes rows in a new order, and as few sentences as they need.
+
+    Args:
+        sentences: (B,), the sentence of each row, consecutive rows 0 0 ... 1 1 ...
+
+    Returns:
+        the same for the rows of ``new_order``, and which of the sentences these are, None where they are all of them in
+        their order. Where consecutive rows share their sentence but not all equally, every row gets a sentence of its
+        own: only equal groups can attend together.
+    """
+    rows = sentences.index_select(0, new_order)
+    kept, grouped, sizes = torch.unique_consecutive(rows, return_inverse=True, return_counts=True)
+    if sizes.min() != sizes.max():
+        kept, grouped = rows, torch.arange(rows.size(0), device=rows.device)
+    unchanged = torch.arange(int(sentences[-1]) + 1, device=rows.device)
+    return grouped, None if kept.equal(unchanged) else kept
 
 
 def _attention_flows(results: dict[str, PathOutput]) -> dict[str, Tensor]:

@@ -61,20 +61,25 @@ class AdditiveAttention(nn.Module):
 
 
 class Memory(NamedTuple):
-    """What a path of the encoder gives to the attentions of the decoder.
+    """What a path of the encoder gives to the attentions of the decoder, for N sentences.
+
+    The decoder may have a multiple of N rows: the hypotheses of a beam, those of a sentence one after the other. They
+    attend together, so that the memory, which is most of what a decoding step reads, is read once for each sentence.
 
     Attributes:
-        output: (B, S, d).
-        real: (B, S), False at padding.
+        output: (N, S, d).
+        mask: (N, 1, 1, S), False at padding.
+        scale: (N, 1, 1), the square root of the number of real tokens.
     """
 
     output: Tensor
-    real: Tensor
+    mask: Tensor
+    scale: Tensor
 
-    @property
-    def mask(self) -> Tensor:
-        """(B, 1, 1, S), for :func:`dot_product_attention`."""
-        return self.real[:, None, None, :]
+    @classmethod
+    def of(cls, output: Tensor, real: Tensor) -> Memory:
+        """output (N, S, d), real (N, S), False at padding."""
+        return cls(output, real[:, None, None, :], real.sum(dim=1).to(output.dtype).sqrt().view(-1, 1, 1))
 
 
 def dot_product_attention(
@@ -128,15 +133,16 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor, need_weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """Attends from x (B, T, d) to :meth:`project_memory`'s keys and values under a mask as in
-        :func:`dot_product_attention`.
+        """Attends from x (B, T, d) to :meth:`project_memory`'s keys and values of N sentences (:class:`Memory`), under
+        a mask as in :func:`dot_product_attention`.
 
         Returns:
             (B, T, d), and the mean of the heads' weights (B, T, S) or None.
         """
-        query = self._split(self.query_projection(x))
+        query = self._split(_by_sentence(self.query_projection(x), keys.size(0)))
         context, weights = dot_product_attention(query, keys, values, mask, query.size(-1) ** -0.5, need_weights)
-        return self.out_projection(context.transpose(1, 2).flatten(2)), None if weights is None else weights.mean(1)
+        context = self.out_projection(context.transpose(1, 2).reshape(x.shape))
+        return context, None if weights is None else weights.mean(1).view(*x.shape[:2], -1)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
@@ -179,16 +185,21 @@ class ConvolutionalAttention(nn.Module):
         """
         in_weight, out_weight = self.projection_weights() if weights is None else weights
         query = (F.linear(x, in_weight, self.in_projection.bias) + embedded) * math.sqrt(0.5)
+        query = _by_sentence(query, memory.output.size(0)).unsqueeze(1)
         output = memory.output.unsqueeze(1)
-        context, attention = dot_product_attention(query.unsqueeze(1), output, output, memory.mask, 1.0, need_weights)
-        lengths = memory.real.sum(dim=1).to(context.dtype)
-        context = context.squeeze(1) * lengths.sqrt().view(-1, 1, 1)
+        context, attention = dot_product_attention(query, output, output, memory.mask, 1.0, need_weights)
+        context = (context.squeeze(1) * memory.scale).view(x.shape)
         context = F.linear(context, out_weight, self.out_projection.bias)
-        return context, None if attention is None else attention.squeeze(1)
+        return context, None if attention is None else attention.view(*x.shape[:2], -1)
 
     def projection_weights(self) -> tuple[Tensor, Tensor]:
         """The normalised weights of W_in and W_out, each (d, d)."""
         return self.in_projection.weight, self.out_projection.weight
+
+
+def _by_sentence(query: Tensor, sentences: int) -> Tensor:
+    """(B, T, d) -> (N, B / N T, d): the rows of a sentence ask as so many positions of one row."""
+    return query.reshape(sentences, -1, query.size(-1))
 
 
 class ScalarGate(nn.Module):

@@ -39,7 +39,8 @@ class ConvolutionalLayerState(NamedTuple):
     convolution_weight: Tensor
     projection_weights: dict[str, tuple[Tensor, Tensor]]
 
-    def reorder(self, rows: Tensor) -> ConvolutionalLayerState:
+    def reorder(self, rows: Tensor, sentences: Tensor | None) -> ConvolutionalLayerState:
+        """As :meth:`SelfAttentionLayerState.reorder`."""
         return self._replace(inputs=self.inputs.index_select(0, rows))
 
 
@@ -48,20 +49,19 @@ class SelfAttentionLayerState(NamedTuple):
 
     Attributes:
         keys, values: (B, s, t, d / s) of the positions before.
-        memories: keys and values (B, s, S, d / s) of each encoder path.
+        memories: keys and values (N, s, S, d / s) of each encoder path.
     """
 
     keys: Tensor
     values: Tensor
     memories: dict[str, tuple[Tensor, Tensor]]
 
-    def reorder(self, rows: Tensor) -> SelfAttentionLayerState:
+    def reorder(self, rows: Tensor, sentences: Tensor | None) -> SelfAttentionLayerState:
+        """Takes these rows, and these of the encoder's sentences; None where they stay as they are."""
         memories = self.memories
-        # A beam's hypotheses share their source. As in fairseq's transformer, rows that are as many as before are
-        # taken to be permuted within their sentences, which leaves the encoder's side as it is.
-        if rows.size(0) != self.keys.size(0):
+        if sentences is not None:
             memories = {
-                path: (keys.index_select(0, rows), values.index_select(0, rows))
+                path: (keys.index_select(0, sentences), values.index_select(0, sentences))
                 for path, (keys, values) in memories.items()
             }
         return SelfAttentionLayerState(self.keys.index_select(0, rows), self.values.index_select(0, rows), memories)
@@ -181,7 +181,7 @@ class ConvolutionalDecoderPath(nn.Module):
 
         Args:
             embedded: E, (B, T, d).
-            memories: of each encoder path.
+            memories: of each encoder path, for B sentences or, B a multiple of it, fewer (:class:`Memory`).
             real: (B, T), False at padding; None if there is none.
             states: as an earlier call returned them.
             need_attention: return the attention weights and gates.

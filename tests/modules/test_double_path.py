@@ -81,7 +81,9 @@ def test_decoder_paths_equal_the_reference(kind: str, encoder_paths: tuple[str, 
     memories = {name: random(4, SIZE) for name in encoder_paths}
     expected, weights, gates = REFERENCE["decoder"][kind](path, x, memories)
     real = torch.ones(1, 4, dtype=torch.bool)
-    result = path(x[None], {name: Memory(m[None], real) for name, m in memories.items()}, need_attention=need_attention)
+    result = path(
+        x[None], {name: Memory.of(m[None], real) for name, m in memories.items()}, need_attention=need_attention
+    )
     torch.testing.assert_close(result.output[0], expected, **TOLERANCE)
     inputs = [x, *memories.values()]
     torch.testing.assert_close(
@@ -129,7 +131,7 @@ def test_fused_attention_equals_explicit_softmax(scale: float) -> None:
 @pytest.mark.parametrize("kind", ["cnn", "san"])
 def test_no_later_position_has_any_influence(kind: str) -> None:
     path, x = decoder_path(kind), random(1, 6, SIZE)
-    memories = {name: Memory(random(1, 4, SIZE), torch.ones(1, 4, dtype=torch.bool)) for name in ("cnn", "san")}
+    memories = {name: Memory.of(random(1, 4, SIZE), torch.ones(1, 4, dtype=torch.bool)) for name in ("cnn", "san")}
     output = path(x, memories).output
     for t in range(6):
         (influence,) = torch.autograd.grad(output[0, t].sum(), x, retain_graph=True)
@@ -146,7 +148,7 @@ def test_a_target_may_be_split_anywhere(
 ) -> None:
     path, x = decoder_path(kind, encoder_paths), random(3, size, SIZE)
     real = torch.tensor([[True] * 4, [True] * 2 + [False] * 2, [False] * 3 + [True]])
-    memories = {name: Memory(random(3, 4, SIZE), real) for name in encoder_paths}
+    memories = {name: Memory.of(random(3, 4, SIZE), real) for name in encoder_paths}
     whole = path(x, memories, need_attention=True)
     cuts = sorted(data.draw(st.sets(st.integers(1, size - 1), max_size=size - 1)))
     states, outputs, attentions = None, [], []
@@ -163,7 +165,7 @@ def test_a_target_may_be_split_anywhere(
 @pytest.mark.parametrize("kind", ["cnn", "san"])
 def test_padding_of_the_target_changes_nothing(kind: str, side: str) -> None:
     path, x = decoder_path(kind), random(1, 4, SIZE)
-    memories = {name: Memory(random(1, 3, SIZE), torch.ones(1, 3, dtype=torch.bool)) for name in ("cnn", "san")}
+    memories = {name: Memory.of(random(1, 3, SIZE), torch.ones(1, 3, dtype=torch.bool)) for name in ("cnn", "san")}
     expected = path(x, memories).output
     noise = random(1, 2, SIZE)
     padded = torch.cat([noise, x] if side == "left" else [x, noise], dim=1)
