@@ -9,7 +9,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from ..files import InputError
-from . import autograd, eager, reference, vectorized
+from . import autograd, cpp, eager, reference, vectorized
 from .interface import MultiChannelOutput, MultiChannelParameters, MultiChannelState, in_degree, initial_state
 
 __all__ = [
@@ -29,21 +29,25 @@ _SEQUENCE: dict[str, Callable[..., MultiChannelOutput]] = {
     "reference": reference.multi_channel_rnn,
     "autograd": functools.partial(vectorized.multi_channel_rnn, autograd.recurrence),
     "eager": functools.partial(vectorized.multi_channel_rnn, eager.recurrence),
+    "cpp": cpp.multi_channel_rnn,
 }
 _STEP: dict[str, Callable[..., tuple[Tensor, MultiChannelState]]] = {
     "reference": reference.multi_channel_rnn_step,
     "autograd": vectorized.multi_channel_rnn_step,
     "eager": vectorized.multi_channel_rnn_step,
+    "cpp": cpp.multi_channel_rnn_step,
 }
 
 
 def selected_backend() -> str:
-    """The backend in use: ``eager``, or what the environment variable FAIRSEQ_PLUGINS_BACKEND names.
+    """The backend in use: ``cpp``, or what the environment variable FAIRSEQ_PLUGINS_BACKEND names.
+
+    ``cpp`` takes what is on a CPU in single or double precision, and hands everything else to ``eager``.
 
     Raises:
         InputError: the variable names no backend.
     """
-    name = os.environ.get(BACKEND_VARIABLE) or "eager"
+    name = os.environ.get(BACKEND_VARIABLE) or "cpp"
     if name not in _SEQUENCE:
         raise InputError(f"{BACKEND_VARIABLE}={name}: no such backend; choose from {', '.join(_SEQUENCE)}")
     return name

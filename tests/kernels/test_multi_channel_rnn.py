@@ -13,7 +13,7 @@ from fairseq_plugins.files import InputError
 from fairseq_plugins.kernels.interface import CONNECTIONS, GATES, channel_slots, in_degree
 from fairseq_plugins.modules import MultiChannelRNN
 
-BACKENDS = ("autograd", "eager")
+BACKENDS = ("autograd", "eager", "cpp")
 
 
 def test_in_degree_of_the_printed_equation() -> None:
@@ -195,8 +195,9 @@ def test_backends_take_inputs_that_are_not_contiguous(monkeypatch: pytest.Monkey
             torch.testing.assert_close(value, expected[name], rtol=1e-10, atol=1e-10)
 
 
-def test_eager_runs_in_the_parameters_precision_under_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "eager")
+@pytest.mark.parametrize("backend", ["eager", "cpp"])
+def test_runs_in_the_parameters_precision_under_autocast(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
     torch.manual_seed(0)
     layer = MultiChannelRNN(4, 5, 3, connection_init="orthogonal")
     x = torch.randn(6, 2, 4)
@@ -208,13 +209,27 @@ def test_eager_runs_in_the_parameters_precision_under_autocast(monkeypatch: pyte
     torch.testing.assert_close(result.float(), expected, rtol=0, atol=2e-2)
 
 
-def test_second_backward_is_refused_not_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "eager")
+@pytest.mark.parametrize("backend", ["eager", "cpp"])
+def test_second_derivative_is_refused_not_wrong(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
     layer = MultiChannelRNN(2, 3, 2).double()
     x = torch.randn(4, 1, 2).double().requires_grad_()
-    (gradient,) = torch.autograd.grad(layer(x).output.sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
+    with pytest.raises(RuntimeError, match="once_differentiable|no second derivatives"):
+        (gradient,) = torch.autograd.grad(layer(x).output.sum(), x, create_graph=True)
         gradient.sum().backward()
+
+
+@pytest.mark.parametrize("cell", GATES)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_backward_twice_through_one_graph(backend: str, cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The C++ backward pass overwrites what it has saved; a retained graph must not notice."""
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
+    layer = MultiChannelRNN(2, 3, 3, cell).double()
+    output = layer(torch.randn(4, 5, 2).double(), torch.tensor([4, 3, 3, 1, 0])).output
+    inputs = list(layer.parameters())
+    gradients = [torch.autograd.grad(output.sin().sum(), inputs, retain_graph=True) for _ in range(2)]
+    for first, second in zip(*gradients, strict=True):
+        assert first.equal(second)
 
 
 def test_unknown_backend_names_the_choices(monkeypatch: pytest.MonkeyPatch) -> None:

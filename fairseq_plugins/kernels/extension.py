@@ -1,0 +1,95 @@
+"""Compiles C++ sources on first use and keeps the result.
+
+Built in a private folder and renamed into the cache, because the lock file of ``torch.utils.cpp_extension`` makes every
+later run wait for ever after a killed build. Our own lock is the operating system's, which goes with its process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import torch
+
+logger = logging.getLogger(__name__)
+
+CACHE_VARIABLE = "FAIRSEQ_PLUGINS_CACHE"
+
+_CAPABILITY_FLAGS = {
+    "AVX512": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mfma", "-DCPU_CAPABILITY_AVX512"],
+    "AVX2": ["-mavx2", "-mfma", "-DCPU_CAPABILITY_AVX2"],
+}
+
+
+def cache_folder() -> Path:
+    """Where compiled code is kept: $FAIRSEQ_PLUGINS_CACHE, or ``fairseq_plugins`` in the user's cache."""
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairseq_plugins"
+
+
+def load(source: Path) -> ModuleType:
+    """The compiled module of a C++ source with pybind11 bindings, from the cache or compiled now.
+
+    Raises:
+        RuntimeError, OSError, ImportError, subprocess.SubprocessError: it cannot be compiled here; it says why.
+    """
+    capability = torch.backends.cpu.get_cpu_capability()
+    known = capability if capability in _CAPABILITY_FLAGS else "DEFAULT"
+    flags = ["-O3", "-fopenmp", f"-DCPU_CAPABILITY={known}", *_CAPABILITY_FLAGS.get(known, [])]
+    python = f"cpython-{sys.version_info.major}.{sys.version_info.minor}"
+    content = source.read_bytes() + " ".join(flags).encode()
+    name = f"{source.stem}_{hashlib.sha256(content).hexdigest()[:16]}"
+    folder = cache_folder() / f"{python}-torch-{torch.__version__}-{known}"
+    path = folder / f"{name}.so"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder / f"{name}.lock"):
+            if not path.exists():
+                _compile(source, name, flags, path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _compile(source: Path, name: str, flags: list[str], path: Path) -> None:
+    from torch.utils import cpp_extension
+
+    logger.info(f"compiling {source.name} for this machine, once; it takes about a minute")
+    build = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".build", dir=path.parent))
+    try:
+        cpp_extension.load(
+            name,
+            [str(source)],
+            extra_cflags=flags,
+            extra_ldflags=["-fopenmp"],
+            build_directory=str(build),
+            # It would stay loaded from a place that is about to be removed.
+            is_python_module=False,
+            is_standalone=False,
+        )
+        os.replace(build / f"{name}.so", path)
+    finally:
+        shutil.rmtree(build, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One process at a time. A killed process leaves its build folder behind, which the next one removes."""
+    with open(path, "w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        for leftover in path.parent.glob(f".{path.stem}.*.build"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        yield
