@@ -15,10 +15,12 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     packages=find_packages(include=["fairseq_plugins", "fairseq_plugins.*"]),
+    package_data={"fairseq_plugins.kernels": ["*.cpp"]},
     python_requires=">=3.10,<3.13",
     install_requires=[
         "fairseq-fixed==0.12.3.1",
         "lxml>=5.0,<7",
+        "ninja>=1.11,<2",
         "numpy>=1.26,<3",
         "PyYAML>=6.0,<7",
         "sacrebleu>=2.4,<3",

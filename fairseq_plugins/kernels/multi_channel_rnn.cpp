@@ -97,6 +97,8 @@ struct Layer {
   Tensor candidate_bias;                                 // (H,), GRU only
   Tensor weight_hh, weight_connection, v_hidden, score;  // (G, H) or undefined, (C, N, H), (K, H), (K,)
   Tensor lengths;                                        // (B,) int64 or undefined
+  Tensor transposed_hh, transposed_v;                    // for the forward pass: a product with A^T packs it anew
+  std::vector<Tensor> transposed_connections;
 
   int64_t length(int64_t row) const { return lengths.defined() ? lengths.data_ptr<int64_t>()[row] : steps; }
   bool keeps_temporal() const { return connects_states || cell == Cell::gru; }
@@ -125,6 +127,14 @@ Layer layer_of(
   if (weight_hh) layer.weight_hh = weight_hh->contiguous();
   if (lengths) layer.lengths = lengths->contiguous();
   return layer;
+}
+
+void transpose_weights(Layer& layer) {
+  if (layer.connects_states) layer.transposed_hh = layer.weight_hh.t().contiguous();
+  layer.transposed_v = layer.v_hidden.t().contiguous();
+  for (int64_t j = 0; j < layer.channels; j++) {
+    layer.transposed_connections.push_back(layer.weight_connection[j].t().contiguous());
+  }
 }
 
 // The buffers of some rows of the batch, first ... first + rows - 1. Row C + t of `hidden` is written by time step t.
@@ -298,10 +308,6 @@ Chunk forward_chunk(
   chunk.hidden.narrow(0, 0, C).copy_(history.narrow(0, first, rows).flip(1).permute({1, 2, 0, 3}));
   if (is_lstm) chunk.memories[0].copy_(memory.narrow(0, first, rows).transpose(0, 1));
 
-  std::vector<Tensor> connections;
-  for (int64_t j = 0; j < C; j++) connections.push_back(layer.weight_connection[j].t());
-  const Tensor recurrent = layer.connects_states ? layer.weight_hh.t() : Tensor();
-
   for (int64_t step = 0; step < steps; step++) {
     const int64_t at_step = keep ? step : 0, row = C + step;
     const Tensor activations = chunk.activations[at_step];
@@ -314,14 +320,14 @@ Chunk forward_chunk(
       }
       const Tensor source = slots_before(chunk.hidden[row - j], j - 1);
       if (j == 1) {
-        at::mm_out(target, source, connections[0]);
+        at::mm_out(target, source, layer.transposed_connections[0]);
       } else {
-        at::addmm_out(target, target, source, connections[j - 1]);
+        at::addmm_out(target, target, source, layer.transposed_connections[j - 1]);
       }
     }
     if (layer.connects_states) {
       Tensor target = activations.view({-1, layer.width});
-      at::mm_out(target, summed.view({-1, H}), recurrent);
+      at::mm_out(target, summed.view({-1, H}), layer.transposed_hh);
     } else if (layer.cell == Cell::gru) {
       Tensor sum = chunk.temporal[at_step];
       sum.copy_(chunk.hidden[row - 1]);
@@ -344,7 +350,7 @@ Chunk forward_chunk(
   }
 
   const Tensor outputs = chunk.hidden.narrow(0, C, steps).view({-1, H});
-  chunk.scores = at::mm(outputs, layer.v_hidden.t()).view({steps, C, rows, layer.attention});
+  chunk.scores = at::mm(outputs, layer.transposed_v).view({steps, C, rows, layer.attention});
   attend<T>(layer, chunk, output, weights);
 
   for (int64_t b = 0; b < rows; b++) {
@@ -626,8 +632,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::vector<Tensor>> forward(
     const Tensor& history, const Tensor& memory, const OptionalTensor& weight_hh, const Tensor& weight_connection,
     const Tensor& v_hidden, const Tensor& score, const OptionalTensor& lengths, bool keep) {
   const at::NoGradGuard no_grad;
-  const Layer layer = layer_of(
+  Layer layer = layer_of(
       cell, gates, attention_input, candidate_bias, weight_hh, weight_connection, v_hidden, score, lengths);
+  transpose_weights(layer);
   const auto options = layer.gates.options();
   Tensor output = at::empty({layer.steps, layer.batch, layer.hidden}, options);
   Tensor weights = at::empty({layer.steps, layer.batch, layer.channels}, options);

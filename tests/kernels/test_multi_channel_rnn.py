@@ -69,7 +69,7 @@ def _results(
     generator = torch.Generator().manual_seed(5)
     batch_size = x.size(1)
     h0, c0 = (
-        torch.randn(batch_size, layer.hidden_size, generator=generator, dtype=x.dtype).requires_grad_()
+        torch.randn(batch_size, layer.hidden_size, generator=generator, dtype=torch.float64).to(x).requires_grad_()
         for _ in range(2)
     )
     x = x.clone().requires_grad_()
@@ -80,7 +80,7 @@ def _results(
         outputs |= {f"{name} output": result.output, f"{name} attention": result.channel_attention}
         outputs |= {f"{name} {field}": value for field, value in zip(result.state._fields, result.state, strict=True)}
     objective = sum(
-        (torch.randn(value.shape, generator=generator, dtype=value.dtype) * value).sum()
+        (torch.randn(value.shape, generator=generator, dtype=torch.float64).to(x) * value).sum()
         for value in outputs.values()
         if value.is_floating_point()
     )
@@ -238,3 +238,79 @@ def test_unknown_backend_names_the_choices(monkeypatch: pytest.MonkeyPatch) -> N
         InputError, match="FAIRSEQ_PLUGINS_BACKEND=quick: no such backend; choose from reference, autograd"
     ):
         MultiChannelRNN(2, 3)(torch.randn(1, 1, 2))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("batch_size", [1, 7, 17])
+@pytest.mark.parametrize("cell", GATES)
+def test_cpp_splits_the_batch_over_threads(
+    cell: str, batch_size: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    before = torch.get_num_threads()
+    layer = MultiChannelRNN(5, 63, 3, cell, connection_init="orthogonal").double()
+    x = torch.randn(6, batch_size, 5, dtype=torch.float64)
+    lengths = torch.randint(0, 7, (batch_size,))
+    lengths[0] = 6
+    try:
+        torch.set_num_threads(threads)
+        expected = _results("eager", layer, x, lengths, monkeypatch)
+        for name, value in _results("cpp", layer, x, lengths, monkeypatch).items():
+            torch.testing.assert_close(value, expected[name], rtol=1e-10, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}")
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("cell", GATES)
+def test_cpp_in_single_precision(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    layer = MultiChannelRNN(31, 63, 3, cell, connection_init="orthogonal")
+    x, lengths = torch.randn(25, 7, 31), torch.tensor([25, 25, 20, 13, 7, 2, 1])
+    single = _results("cpp", layer, x, lengths, monkeypatch)
+    double = _results("reference", layer.double(), x.double(), lengths, monkeypatch)
+    for name, value in double.items():
+        if value.numel():
+            tolerance = 1e-4 if name.startswith("gradient") else 1e-5
+            assert (single[name] - value).abs().max() <= tolerance * value.abs().max(), name
+
+
+def test_cpp_leaves_no_memory_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cpp")
+    layer = MultiChannelRNN(16, 64, 3)
+    x = torch.randn(1, 16)
+
+    def resident() -> int:
+        with open("/proc/self/statm") as stream:
+            return int(stream.read().split()[1]) * 4096
+
+    state = layer.initial_state(1)
+    with torch.no_grad():
+        for step in range(1100):
+            if step == 100:
+                before = resident()
+            _, state = layer.step(x, state)
+    for _ in range(50):
+        layer(torch.randn(20, 8, 16)).output.sum().backward()
+    assert resident() - before < 30e6
+
+
+@pytest.mark.parametrize("steps, batch_size", [(0, 2), (3, 0)])
+def test_nothing_to_do(steps: int, batch_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cpp")
+    layer = MultiChannelRNN(4, 5, 3)
+    state = layer.initial_state(batch_size, torch.ones(batch_size, 5))
+    result = layer(torch.randn(steps, batch_size, 4), None, state, True)
+    assert result.output.shape == (steps, batch_size, 5)
+    assert result.state.history.equal(state.history) or steps
+
+
+def test_half_precision_and_training_without_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cpp")
+    layer = MultiChannelRNN(4, 5, 3)
+    x = torch.randn(6, 3, 4)
+    expected = layer(x)
+    with torch.no_grad():
+        for name, value in zip(expected._fields[:1], layer(x)[:1], strict=True):
+            torch.testing.assert_close(value, getattr(expected, name))
+        torch.testing.assert_close(layer(x).state.memory, expected.state.memory)
+    assert layer.bfloat16()(x.bfloat16()).output.dtype == torch.bfloat16
