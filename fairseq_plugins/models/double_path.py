@@ -50,6 +50,7 @@ from ..modules.double_path import (
     SelfAttentionEncoderPath,
 )
 from .architectures import set_defaults
+from .beam_groups import regroup, reorder_encoder_out
 
 
 @dataclass
@@ -168,11 +169,7 @@ class DoublePathEncoder(FairseqEncoder):
         }
 
     def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
-        """Takes the rows of ``new_order``; the hypotheses of a beam go on sharing what is known of their sentence."""
-        rows, kept = _regroup(encoder_out["sentences"][0], new_order)
-        if kept is not None:
-            encoder_out = {name: [x.index_select(0, kept) for x in tensors] for name, tensors in encoder_out.items()}
-        return {**encoder_out, "sentences": [rows]}
+        return reorder_encoder_out(encoder_out, new_order)
 
     def max_positions(self) -> int:
         return self.embed_positions.max_positions
@@ -297,7 +294,7 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
     def reorder_incremental_state(self, incremental_state: dict[str, dict[str, Any]], new_order: Tensor) -> None:
         cached = self.get_incremental_state(incremental_state, "decoder")
         if cached is not None:
-            rows, kept = _regroup(cached["sentences"], new_order)
+            rows, kept = regroup(cached["sentences"], new_order)
             states = {
                 path: tuple(layer.reorder(new_order, kept) for layer in layers)
                 for path, layers in cached["states"].items()
@@ -310,25 +307,6 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
 
     def max_positions(self) -> int:
         return self.embed_positions.max_positions
-
-
-def _regroup(sentences: Tensor, new_order: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Takes rows in a new order, and as few sentences as they need.
-
-    Args:
-        sentences: (B,), the sentence of each row, consecutive rows 0 0 ... 1 1 ...
-
-    Returns:
-        the same for the rows of ``new_order``, and which of the sentences these are, None where they are all of them in
-        their order. Where consecutive rows share their sentence but not all equally, every row gets a sentence of its
-        own: only equal groups can attend together.
-    """
-    rows = sentences.index_select(0, new_order)
-    kept, grouped, sizes = torch.unique_consecutive(rows, return_inverse=True, return_counts=True)
-    if sizes.min() != sizes.max():
-        kept, grouped = rows, torch.arange(rows.size(0), device=rows.device)
-    unchanged = torch.arange(int(sentences[-1]) + 1, device=rows.device)
-    return grouped, None if kept.equal(unchanged) else kept
 
 
 def _attention_flows(results: dict[str, PathOutput]) -> dict[str, Tensor]:

@@ -38,6 +38,7 @@ from ..files import InputError
 from ..modules import RECURRENT_LAYERS, AdditiveAttention, LayerOptions, RecurrentStack, RecurrentState, reorder_states
 from ..modules.multi_channel_rnn import CELLS, CONNECTION_INITS, CONNECTIONS
 from .architectures import set_defaults
+from .beam_groups import regroup, reorder_encoder_out
 
 _LAYERS = ChoiceEnum(list(RECURRENT_LAYERS))
 _CELLS = ChoiceEnum(list(CELLS))
@@ -144,7 +145,8 @@ class RecurrentEncoder(FairseqEncoder):
             a dictionary of lists of tensors, all with the batch first and the real tokens of each sentence to the left:
             ``encoder_out`` [(B, S, 2H)], ``encoder_padding_mask`` [(B, S)] (True at padding), ``summaries`` [(B, 2H)]
             of each layer (last real output forwards, first output backwards), ``source_positions`` [(B, S)]: where
-            each position of ``src_tokens`` stands in ``encoder_out``.
+            each position of ``src_tokens`` stands in ``encoder_out``; and ``sentences`` [(B,)], where each row of the
+            decoder finds its sentence in them.
         """
         size = src_tokens.size(1)
         real = src_tokens.ne(self.padding_idx)
@@ -167,10 +169,11 @@ class RecurrentEncoder(FairseqEncoder):
             "encoder_padding_mask": [position >= lengths.unsqueeze(1)],
             "summaries": summaries,
             "source_positions": [(position - left_padding) % size],
+            "sentences": [rows],
         }
 
     def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
-        return {name: [x.index_select(0, new_order) for x in tensors] for name, tensors in encoder_out.items()}
+        return reorder_encoder_out(encoder_out, new_order)
 
     def max_positions(self) -> int:
         return self._max_source_positions
@@ -238,18 +241,27 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             cached = self.get_incremental_state(incremental_state, "decoder")
         else:
             cached = None
+        sentences = encoder_out["sentences"][0]
         if cached is None:
-            states, query = self._initial_states(encoder_out["summaries"])
+            states, query = self._initial_states(encoder_out["summaries"], sentences)
             keys = self.attention.project_keys(encoder_out["encoder_out"][0])
         else:
             states, query, keys = cached["states"], cached["query"], cached["keys"]
 
-        embedded = F.dropout(self.embed_tokens(prev_output_tokens), self.dropout, self.training)
+        # Of N sentences, a row each; the decoder's B rows are the hypotheses of their beams.
         values, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+
+        def attend(query: Tensor) -> tuple[Tensor, Tensor]:
+            """(B, T, H) -> context (B, T, 2H) and weights (B, T, S)."""
+            by_sentence = query.reshape(values.size(0), -1, query.size(-1))
+            context, weights = self.attention(by_sentence, keys, values, padding_mask)
+            return context.view(*query.shape[:2], -1), weights.view(*query.shape[:2], -1)
+
+        embedded = F.dropout(self.embed_tokens(prev_output_tokens), self.dropout, self.training)
         if self.feeds_context:
             outputs, contexts, weights = [], [], []
             for token in embedded.unbind(1):
-                context, step_weights = self.attention(query.unsqueeze(1), keys, values, padding_mask)
+                context, step_weights = attend(query.unsqueeze(1))
                 query, states = self.stack.step(torch.cat([token, context.squeeze(1)], dim=-1), states)
                 outputs.append(query)
                 contexts.append(context)
@@ -265,16 +277,17 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
                 output = query.unsqueeze(1)
             else:
                 output = self.stack(embedded.transpose(0, 1), None, states).output.transpose(0, 1)
-            context, weights = self.attention(output, keys, values, padding_mask)
+            context, weights = attend(output)
 
         if incremental_state is not None:
-            self.set_incremental_state(incremental_state, "decoder", {"states": states, "query": query, "keys": keys})
+            cached = {"states": states, "query": query, "keys": keys, "sentences": sentences}
+            self.set_incremental_state(incremental_state, "decoder", cached)
         x = torch.tanh(self.readout(torch.cat([output, context, embedded], dim=-1)))
         x = F.dropout(x, self.dropout, self.training)
         if self.training or not self.need_attn:
             return x, {"attn": [None]}
-        positions = encoder_out["source_positions"][0].unsqueeze(1).expand_as(weights)
-        return x, {"attn": [weights.gather(-1, positions)]}
+        positions = encoder_out["source_positions"][0].index_select(0, sentences)
+        return x, {"attn": [weights.gather(-1, positions.unsqueeze(1).expand_as(weights))]}
 
     def output_layer(self, features: Tensor, **unused: Any) -> Tensor:
         """Readout (B, T, E) -> logits (B, T, V)."""
@@ -283,10 +296,12 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def reorder_incremental_state(self, incremental_state: dict[str, dict[str, Any]], new_order: Tensor) -> None:
         cached = self.get_incremental_state(incremental_state, "decoder")
         if cached is not None:
+            rows, kept = regroup(cached["sentences"], new_order)
             reordered = {
                 "states": reorder_states(cached["states"], new_order),
                 "query": cached["query"].index_select(0, new_order),
-                "keys": cached["keys"].index_select(0, new_order),
+                "keys": cached["keys"] if kept is None else cached["keys"].index_select(0, kept),
+                "sentences": rows,
             }
             self.set_incremental_state(incremental_state, "decoder", reordered)
 
@@ -296,11 +311,11 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def max_positions(self) -> int:
         return self._max_target_positions
 
-    def _initial_states(self, summaries: list[Tensor]) -> tuple[tuple[RecurrentState, ...], Tensor]:
-        """The layers' states before the first token, and the first query: the top layer's h0 (B, H)."""
+    def _initial_states(self, summaries: list[Tensor], sentences: Tensor) -> tuple[tuple[RecurrentState, ...], Tensor]:
+        """The rows' states before the first token, and the first query: the top layer's h0 (B, H)."""
         states = []
         for i, layer in enumerate(self.stack.layers):
-            summary = summaries[min(i, len(summaries) - 1)]
+            summary = summaries[min(i, len(summaries) - 1)].index_select(0, sentences)
             h0 = torch.tanh(self.initial_hidden[i](summary))
             c0 = self.initial_memory[i](summary) if layer.has_memory else None
             states.append(layer.initial_state(summary.size(0), h0, c0))

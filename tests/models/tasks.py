@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.models import ARCH_CONFIG_REGISTRY, BaseFairseqModel, build_model
+from fairseq.models import ARCH_CONFIG_REGISTRY, BaseFairseqModel, FairseqEncoderDecoderModel, build_model
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -57,3 +57,37 @@ def build_architecture(name: str, task: SimpleNamespace) -> BaseFairseqModel:
     )
     ARCH_CONFIG_REGISTRY[name](args)
     return build_model(convert_namespace_to_omegaconf(args).model, task)
+
+
+def check_beam_reordering(
+    model: FairseqEncoderDecoderModel, batch: list[list[int]], beam: int, like_a_beam: bool, data: st.DataObject
+) -> None:
+    """As in beam search (hypotheses change places within a sentence, finished sentences leave), and anyhow."""
+
+    def draw_order(rows: int) -> Tensor:
+        if not like_a_beam:
+            return torch.tensor(data.draw(st.lists(st.integers(0, rows - 1), min_size=1, max_size=6)))
+        kept = sorted(data.draw(st.sets(st.integers(0, rows // beam - 1), min_size=1)))
+        return torch.tensor([i * beam + data.draw(st.integers(0, beam - 1)) for i in kept for _ in range(beam)])
+
+    first = torch.arange(len(batch)).repeat_interleave(beam)
+    whole = model.encoder(pad(batch, "left", 1, max(map(len, batch))))
+    encoded = model.encoder.reorder_encoder_out(whole, first)
+    assert encoded["encoder_padding_mask"][0].size(0) == len(batch), "hypotheses share their sentence"
+    target = torch.randint(4, WORDS, (len(first), 2))
+    incremental_state: dict = {}
+    for t in range(2):
+        model.decoder(target[:, : t + 1], encoded, incremental_state)
+    rows = first
+    for _ in range(2):
+        order = draw_order(len(rows))
+        rows = rows[order]
+        model.decoder.reorder_incremental_state_scripting(incremental_state, order)
+        encoded = model.encoder.reorder_encoder_out(encoded, order)
+        target = torch.cat([target[order], torch.randint(4, WORDS, (len(order), 1))], dim=1)
+        logits, extra = model.decoder(target, encoded, incremental_state)
+        # Every row with its own copy of its sentence.
+        alone = {name: [x.index_select(0, rows) for x in tensors] for name, tensors in whole.items()}
+        expected, expected_extra = model.decoder(target, {**alone, "sentences": [torch.arange(len(rows))]})
+        torch.testing.assert_close(logits[:, -1], expected[:, -1], rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(extra["attn"][0][:, -1], expected_extra["attn"][0][:, -1], rtol=1e-9, atol=1e-9)

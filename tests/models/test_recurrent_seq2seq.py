@@ -17,7 +17,7 @@ from torch import Tensor
 from fairseq_plugins.files import InputError
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig, RecurrentSeq2SeqModel
 from fairseq_plugins.modules import RECURRENT_LAYERS
-from tests.models.tasks import WORDS, build_architecture, make_task, pad, sentences
+from tests.models.tasks import WORDS, build_architecture, check_beam_reordering, make_task, pad, sentences
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -94,23 +94,12 @@ def test_incremental_decoding_equals_teacher_forcing(
         torch.testing.assert_close(extra["attn"][0][:, 0], expected_extra["attn"][0][:, t], **TOLERANCE)
 
 
-@settings(max_examples=30, deadline=None)
-@given(models(), sentences, st.data())
-def test_beam_reordering(model: RecurrentSeq2SeqModel, batch: list[list[int]], data: st.DataObject) -> None:
-    source = pad(batch, "left", model.encoder.padding_idx, max(map(len, batch)))
-    rows = st.lists(st.integers(0, len(batch) - 1), min_size=1, max_size=5)
-    order = torch.tensor(data.draw(rows))
-    before, after = torch.randint(2, WORDS, (len(batch), 3)), torch.randint(2, WORDS, (len(order), 1))
-    encoded = model.encoder(source)
-    incremental_state: dict = {}
-    for t in range(3):
-        model.decoder(before[:, : t + 1], encoded, incremental_state)
-    model.decoder.reorder_incremental_state_scripting(incremental_state, order)
-    reordered = model.encoder.reorder_encoder_out(encoded, order)
-    target = torch.cat([before[order], after], dim=1)
-    logits, _ = model.decoder(target, reordered, incremental_state)
-    expected, _ = model.decoder(target, reordered)
-    torch.testing.assert_close(logits[:, -1], expected[:, -1], **TOLERANCE)
+@settings(max_examples=40, deadline=None)
+@given(models(), sentences, st.integers(1, 3), st.booleans(), st.data())
+def test_beam_reordering(
+    model: RecurrentSeq2SeqModel, batch: list[list[int]], beam: int, like_a_beam: bool, data: st.DataObject
+) -> None:
+    check_beam_reordering(model, batch, beam, like_a_beam, data)
 
 
 @settings(max_examples=15, deadline=None)
