@@ -7,7 +7,8 @@ of 10,152 for DPN-S2S. Sentences are random, 20 to 25 tokens long. A training st
 entropy, backward, clipping and a NAG update on a batch of about 4,000 target tokens. Beam search (beam 5) decodes 32
 sentences to 25 tokens each, whatever the untrained models prefer. The systems take turns within each repetition;
 printed are the median, the spread (half the distance between the quartiles, in percent), and the ratio of speeds to the
-peer: above 1 is faster.
+peer: above 1 is faster. ``lstm_as_rnnsearch`` is fairseq's ``lstm`` with the layers, sizes and directions of
+``rnnsearch_iwslt_de_en``.
 """
 
 from __future__ import annotations
@@ -37,6 +38,23 @@ SYSTEMS = [
     "cnn_wider_iwslt_de_en",
     "cnn_deeper_iwslt_de_en",
 ]
+# Architectures of fairseq's with other sizes than their own.
+PRESETS = {
+    "lstm_as_rnnsearch": (
+        "lstm",
+        {
+            "encoder_embed_dim": 256,
+            "encoder_hidden_size": 256,
+            "encoder_layers": 2,
+            "encoder_bidirectional": True,
+            "decoder_embed_dim": 256,
+            "decoder_hidden_size": 256,
+            "decoder_layers": 2,
+            "decoder_out_embed_dim": 256,
+            "dropout": 0.3,
+        },
+    )
+}
 LENGTHS = (20, 25)
 BEAM = 5
 
@@ -61,8 +79,10 @@ def task_of(arch: str, types: int | None) -> SimpleNamespace:
     )
 
 
-def model_of(arch: str, task: SimpleNamespace) -> BaseFairseqModel:
+def model_of(system: str, task: SimpleNamespace) -> BaseFairseqModel:
+    arch, sizes = PRESETS.get(system, (system, {}))
     args = Namespace(
+        **sizes,
         arch=arch,
         task="translation",
         criterion="cross_entropy",
@@ -80,7 +100,8 @@ def model_of(arch: str, task: SimpleNamespace) -> BaseFairseqModel:
 def batch(task: SimpleNamespace, sentences: int, device: str) -> dict[str, Any]:
     """A sample as the translation task makes it: sources padded on the left, targets on the right."""
     generator = torch.Generator().manual_seed(1)
-    lengths = torch.randint(LENGTHS[0], LENGTHS[1] + 1, (sentences,), generator=generator)
+    # The longest first, as fairseq sorts them: its lstm relies on it.
+    lengths = torch.randint(LENGTHS[0], LENGTHS[1] + 1, (sentences,), generator=generator).sort(descending=True)[0]
     position = torch.arange(LENGTHS[1])
     real = position < lengths.unsqueeze(1)
 
@@ -128,7 +149,9 @@ def beam_search(model: BaseFairseqModel, task: SimpleNamespace, sample: dict[str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--systems", nargs="+", choices=sorted(ARCH_CONFIG_REGISTRY), default=SYSTEMS, metavar="ARCH")
+    parser.add_argument(
+        "--systems", nargs="+", choices=sorted({*ARCH_CONFIG_REGISTRY, *PRESETS}), default=SYSTEMS, metavar="ARCH"
+    )
     parser.add_argument("--train-peer", default="san_wider_iwslt_de_en", help="default: %(default)s")
     parser.add_argument("--decode-peer", default="san_deeper_iwslt_de_en", help="default: %(default)s")
     parser.add_argument("--types", type=int, help="size of a joined dictionary for every system")

@@ -14,7 +14,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTHONWARNINGS": "ign
 
 
 def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
-    options = ["--systems", "dpn_iwslt_de_en", "rnnsearch_iwslt_de_en", "san_deeper_iwslt_de_en", "--types", "50"]
+    options = ["--systems", "dpn_iwslt_de_en", "lstm_as_rnnsearch", "san_deeper_iwslt_de_en", "--types", "50"]
     options += ["--train-peer", "san_deeper_iwslt_de_en", "--sentences", "2", "2", "--threads", "1"]
     options += ["--repetitions", "2", "--json", str(tmp_path / "rows.json")]
     printed = subprocess.run([*COMMAND, *options], check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
