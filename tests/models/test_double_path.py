@@ -358,7 +358,8 @@ def test_options_that_contradict_each_other(options: dict, task: SimpleNamespace
 
 
 def test_sizes_of_a_path_that_is_not_there_do_not_matter() -> None:
-    make_model(encoder_paths="cnn", encoder_attention_heads=3)
+    model = make_model(encoder_paths="cnn", encoder_attention_heads=3)
+    assert list(model.encoder.paths) == ["cnn"]
 
 
 def test_sentences_longer_than_the_positions() -> None:
