@@ -23,6 +23,7 @@ setup(
         "ninja>=1.11,<2",
         "numpy>=1.26,<3",
         "PyYAML>=6.0,<7",
+        "rouge-score>=0.1.2,<0.2",
         "sacrebleu>=2.4,<3",
         "sacremoses>=0.1,<0.2",
         "sentencepiece>=0.2,<0.3",

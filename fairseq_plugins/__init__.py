@@ -17,6 +17,6 @@ with warnings.catch_warnings():
 
     compat.apply()  # before anything imports fairseq's parts
 
-    from . import models
+    from . import models, scoring
 
-__all__ = ["models"]
+__all__ = ["models", "scoring"]

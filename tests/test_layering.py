@@ -14,6 +14,7 @@ FORBIDDEN = {
     "kernels": ("fairseq", "fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.corpora"),
     "modules": ("fairseq", "fairseq_plugins.models", "fairseq_plugins.corpora", "fairseq_plugins.experiments"),
     "corpora": ("fairseq", "torch", "fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.experiments"),
+    "scoring": ("fairseq_plugins.models", "fairseq_plugins.modules", "fairseq_plugins.experiments"),
     "models": ("fairseq_plugins.corpora", "fairseq_plugins.experiments"),
     "experiments": ("fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.kernels"),
 }

@@ -74,6 +74,9 @@ def test_search_options(dpn: Path, tiny_translation_data: TranslationData) -> No
     for i in same:
         assert float(scored[i].split("\t")[0]) == pytest.approx(float(plain[i].split("\t")[0]), abs=1e-4)
     assert output_lines(generate(data, f"{dpn}:{dpn}"), "H").keys() == plain.keys()
+    rouge = generate(data, dpn, "--scoring", "rouge").splitlines()[-1]
+    assert rouge.startswith("Generate test with beam=5: ROUGE-1 ")
+    assert "nrefs:1|f1|stem:no" in rouge
 
 
 def test_from_pretrained_translates(dpn: Path, tiny_translation_data: TranslationData) -> None:
