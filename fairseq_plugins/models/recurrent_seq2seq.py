@@ -323,7 +323,8 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
 
 def _layer_options(cfg: RecurrentSeq2SeqConfig) -> LayerOptions:
-    return LayerOptions(cfg.channels, cfg.cell, cfg.connection, cfg.connection_init)
+    # fairseq's choices are no strings, though they look like them.
+    return LayerOptions(cfg.channels, str(cfg.cell), str(cfg.connection), str(cfg.connection_init))
 
 
 def _check(cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> None:
