@@ -247,7 +247,7 @@ def _starting_cpu_processes(call_main: Callable) -> Callable:
             distributed.distributed_rank = int(os.environ["RANK"])
             distributed.distributed_no_spawn = True
         if distributed.distributed_no_spawn:
-            return distributed_utils.distributed_main(distributed.device_id, main, cfg, kwargs)
+            return _run_one_of_several(distributed.device_id, main, cfg, kwargs)
 
         processes = distributed.distributed_world_size
         if distributed.distributed_init_method is not None:  # given by the user, so there may be other machines
@@ -268,7 +268,15 @@ def _run_cpu_process(index: int, processes: int, main: Callable, cfg: omegaconf.
     """One of several processes on this machine. That it is found in this module is what makes the repairs here too."""
     if "OMP_NUM_THREADS" not in os.environ:  # each process would take every core
         torch.set_num_threads(max(1, torch.get_num_threads() // processes))
+    _run_one_of_several(index, main, cfg, kwargs)
+
+
+def _run_one_of_several(index: int, main: Callable, cfg: omegaconf.DictConfig, kwargs: dict) -> None:
+    """fairseq's part of a process. It leaves the process group open, and gloo's threads then now and then abort the
+    process at its end, when the training is done and saved."""
     distributed_utils.distributed_main(index, main, cfg, kwargs)
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def _free_port() -> int:

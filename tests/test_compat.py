@@ -374,3 +374,15 @@ def test_commands_that_run_as_modules_are_repaired_too(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "__main__", command)
     compat.repair_unknown_word_replacement()
     assert command.main is not main
+
+
+def test_processes_close_their_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open one has gloo's threads abort the process now and then, after the training."""
+
+    def train(*_: object) -> None:
+        store = torch.distributed.HashStore()
+        torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+
+    monkeypatch.setattr(compat.distributed_utils, "distributed_main", train)
+    compat._run_one_of_several(0, train, None, {})
+    assert not torch.distributed.is_initialized()
