@@ -10,16 +10,25 @@ from torch import Tensor
 
 from ..files import InputError
 from . import autograd, cpp, eager, reference, vectorized
-from .interface import MultiChannelOutput, MultiChannelParameters, MultiChannelState, in_degree, initial_state
+from .interface import (
+    MultiChannelOutput,
+    MultiChannelParameters,
+    MultiChannelState,
+    Stepper,
+    in_degree,
+    initial_state,
+)
 
 __all__ = [
     "MultiChannelOutput",
     "MultiChannelParameters",
     "MultiChannelState",
+    "Stepper",
+    "conventional_stepper",
     "in_degree",
     "initial_state",
     "multi_channel_rnn",
-    "multi_channel_rnn_step",
+    "multi_channel_stepper",
     "selected_backend",
 ]
 
@@ -30,12 +39,6 @@ _SEQUENCE: dict[str, Callable[..., MultiChannelOutput]] = {
     "autograd": functools.partial(vectorized.multi_channel_rnn, autograd.recurrence),
     "eager": functools.partial(vectorized.multi_channel_rnn, eager.recurrence),
     "cpp": cpp.multi_channel_rnn,
-}
-_STEP: dict[str, Callable[..., tuple[Tensor, MultiChannelState]]] = {
-    "reference": reference.multi_channel_rnn_step,
-    "autograd": vectorized.multi_channel_rnn_step,
-    "eager": vectorized.multi_channel_rnn_step,
-    "cpp": cpp.multi_channel_rnn_step,
 }
 
 
@@ -75,8 +78,26 @@ def multi_channel_rnn(
     return _SEQUENCE[selected_backend()](x, lengths, state, parameters, cell, connection, need_channel_attention)
 
 
-def multi_channel_rnn_step(
-    x: Tensor, state: MultiChannelState, parameters: MultiChannelParameters, cell: str, connection: str
-) -> tuple[Tensor, MultiChannelState]:
-    """One time step of one MC-RNN layer: x (B, D) -> output (B, H) and the next state. Differentiable."""
-    return _STEP[selected_backend()](x, state, parameters, cell, connection)
+def multi_channel_stepper(parameters: MultiChannelParameters, cell: str, connection: str, batch_size: int) -> Stepper:
+    """Steps of one MC-RNN layer, for about ``batch_size`` rows (any number works). Differentiable.
+
+    What does not change from step to step is prepared once, so that the weights must not change while it is in use.
+    """
+    backend = selected_backend()
+    if backend == "cpp" and (stepper := cpp.stepper(parameters, cell, connection, batch_size)) is not None:
+        return stepper
+    step = reference.multi_channel_rnn_step if backend == "reference" else vectorized.multi_channel_rnn_step
+    return functools.partial(step, parameters=parameters, cell=cell, connection=connection)
+
+
+def conventional_stepper(
+    weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor, cell: str, batch_size: int
+) -> Stepper | None:
+    """Steps of ``torch.nn.LSTM``, ``GRU`` or ``RNN``: the MC-RNN with one channel, ``gate`` and no attention.
+
+    None where there is no kernel for it that is faster than torch's own cells.
+    """
+    if selected_backend() != "cpp":
+        return None
+    parameters = MultiChannelParameters(weight_ih, None, bias_ih, bias_hh, weight_hh.unsqueeze(0), None, None)
+    return cpp.stepper(parameters, cell, "gate", batch_size)

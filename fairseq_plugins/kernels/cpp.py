@@ -1,4 +1,7 @@
-"""The layer on CPUs as one autograd function in C++ (``multi_channel_rnn.cpp``), compiled on first use."""
+"""The layer on CPUs in C++ (``multi_channel_rnn.cpp``), compiled on first use.
+
+One autograd function for a sequence, and one for a step, whose weights are prepared once for all steps.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,20 @@ import logging
 import subprocess
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from . import eager, extension, vectorized
-from .interface import MultiChannelOutput, MultiChannelParameters, MultiChannelState, channel_slots
+from .interface import (
+    MultiChannelOutput,
+    MultiChannelParameters,
+    MultiChannelState,
+    Stepper,
+    channel_slots,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -32,9 +41,26 @@ def compiled() -> ModuleType | None:
         return None
 
 
-def applies_to(x: Tensor, parameters: MultiChannelParameters) -> bool:
-    """Whether the C++ kernels take this input: on the CPU, in single or double precision, with at least one element."""
-    return x.device.type == "cpu" and parameters.weight_connection.dtype in _DTYPES and x.size(0) * x.size(1) > 0
+@functools.cache
+def has_bfloat16() -> bool:
+    """Whether this CPU multiplies in bfloat16; where it does not, it is slower than single precision."""
+    probe = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+    return bool(probe is not None and probe())
+
+
+def compute_dtype(parameters: MultiChannelParameters) -> torch.dtype | None:
+    """What the kernels compute in: the parameters' precision, or bfloat16 under autocast to it; None where it is not
+    theirs: single, double, and bfloat16 on CPUs that have it, on the CPU alone."""
+    weight = parameters.weight_connection
+    if weight.device.type != "cpu":
+        return None
+    if torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.bfloat16:
+        is_bfloat16 = weight.dtype in (torch.float32, torch.bfloat16)
+    else:
+        is_bfloat16 = weight.dtype == torch.bfloat16
+    if is_bfloat16 and has_bfloat16():
+        return torch.bfloat16
+    return weight.dtype if weight.dtype in _DTYPES else None
 
 
 def multi_channel_rnn(
@@ -47,113 +73,188 @@ def multi_channel_rnn(
     need_channel_attention: bool = False,
 ) -> MultiChannelOutput:
     """See :func:`fairseq_plugins.kernels.multi_channel_rnn`. What the kernels do not take goes to ``eager``."""
-    if not applies_to(x, parameters) or compiled() is None:
+    dtype = compute_dtype(parameters)
+    if dtype is None or x.size(0) * x.size(1) == 0 or compiled() is None:
         return vectorized.multi_channel_rnn(
             eager.recurrence, x, lengths, state, parameters, cell, connection, need_channel_attention
         )
-    output, weights, last = _run(x, lengths, state, parameters, cell)
+    with torch.autocast("cpu", enabled=False):
+        weights = _Weights.of(parameters, cell, dtype)
+        inputs = (tensor.to(dtype) for tensor in (x, state.history, state.memory))
+        output, alpha, history, memory = _Sequence.apply(cell, lengths, *inputs, *weights)
+    time = state.time + (x.size(0) if lengths is None else lengths)
+    last = MultiChannelState(history.type_as(state.history), memory.type_as(state.memory), time)
     if not need_channel_attention:
         return MultiChannelOutput(output, last, None)
     steps, channels = x.size(0), parameters.weight_connection.size(0)
-    return MultiChannelOutput(output, last, weights.gather(-1, channel_slots(state.time, steps, channels)))
+    by_channel = alpha.to(dtype).gather(-1, channel_slots(state.time, steps, channels))
+    return MultiChannelOutput(output, last, by_channel)
 
 
-def multi_channel_rnn_step(
-    x: Tensor, state: MultiChannelState, parameters: MultiChannelParameters, cell: str, connection: str
-) -> tuple[Tensor, MultiChannelState]:
-    """See :func:`fairseq_plugins.kernels.multi_channel_rnn_step`: a sequence of one."""
-    if not applies_to(x.unsqueeze(0), parameters) or compiled() is None:
-        return vectorized.multi_channel_rnn_step(x, state, parameters, cell, connection)
-    output, _, last = _run(x.unsqueeze(0), None, state, parameters, cell)
-    return output.squeeze(0), last
+def stepper(parameters: MultiChannelParameters, cell: str, connection: str, batch_size: int) -> Stepper | None:
+    """See :func:`fairseq_plugins.kernels.multi_channel_stepper`. None where the kernels do not take it.
+
+    ``parameters`` may have no attention if they have one channel, which is then the output.
+    """
+    dtype = compute_dtype(parameters)
+    if dtype is None or batch_size == 0 or compiled() is None:
+        return None
+    return _Stepper(parameters, cell, batch_size, dtype)
 
 
-def _run(
-    x: Tensor, lengths: Tensor | None, state: MultiChannelState, parameters: MultiChannelParameters, cell: str
-) -> tuple[Tensor, Tensor, MultiChannelState]:
-    """Output (T, B, H), channel attention in slot order (T, B, C), and the last state."""
-    gates, candidate_bias = vectorized.input_gates(x, parameters, cell)
-    hidden_size, dtype = parameters.weight_connection.size(-1), parameters.weight_connection.dtype
-    v_hidden, v_input = parameters.attention_v.split([hidden_size, x.size(-1)], dim=1)
-    attention_input = F.linear(x, v_input)
-    # In the parameters' precision, also under autocast.
-    with torch.autocast("cpu", enabled=False):
-        output, weights, history, memory = _Layer.apply(
-            gates.to(dtype),
-            attention_input.to(dtype),
-            candidate_bias,
-            state.history.to(dtype),
-            state.memory.to(dtype),
-            parameters.weight_hh,
-            parameters.weight_connection,
-            v_hidden,
-            parameters.attention_r,
-            lengths,
-            cell,
-        )
-    time = state.time + (x.size(0) if lengths is None else lengths)
-    return output, weights, MultiChannelState(history, memory, time)
+class _Weights(NamedTuple):
+    """The parameters as the kernels read them.
+
+    ``weight_input`` and ``bias_input`` make the input's share of the gates, with all biases but the GRU's of its
+    candidate, and of the K numbers that stand in tanh of Eq. 6.
+    """
+
+    weight_input: Tensor  # (G * H + K, D)
+    bias_input: Tensor  # (G * H + K,)
+    candidate_bias: Tensor | None
+    weight_hh: Tensor | None
+    weight_connection: Tensor
+    v_hidden: Tensor | None  # (K, H)
+    score: Tensor | None  # (K,)
+
+    @classmethod
+    def of(cls, parameters: MultiChannelParameters, cell: str, dtype: torch.dtype) -> _Weights:
+        hidden_size = parameters.weight_connection.size(-1)
+        bias, candidate_bias = vectorized.input_bias(parameters, cell)
+        weight, v_hidden = parameters.weight_ih, None
+        if parameters.attention_v is not None:
+            v_hidden, v_input = parameters.attention_v.split([hidden_size, weight.size(1)], dim=1)
+            weight, bias = torch.cat([weight, v_input]), F.pad(bias, (0, v_input.size(0)))
+        recurrent = (parameters.weight_hh, parameters.weight_connection, v_hidden, parameters.attention_r)
+        tensors = (weight, bias, candidate_bias, *recurrent)
+        return cls(*(None if tensor is None else tensor.to(dtype) for tensor in tensors))
 
 
-class _Layer(torch.autograd.Function):
+class _Sequence(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        gates: Tensor,
-        attention_input: Tensor,
-        candidate_bias: Tensor | None,
+        cell: str,
+        lengths: Tensor | None,
+        x: Tensor,
         history: Tensor,
         memory: Tensor,
-        weight_hh: Tensor | None,
-        weight_connection: Tensor,
-        v_hidden: Tensor,
-        score: Tensor,
-        lengths: Tensor | None,
-        cell: str,
+        *weights: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        inputs = (gates, attention_input, candidate_bias, history, memory)
-        layer = (weight_hh, weight_connection, v_hidden, score, lengths)
+        arguments = (x, history, memory, *weights, lengths)
         keep = any(ctx.needs_input_grad)
-        output, weights, last_history, last_memory, saved = compiled().forward(cell, *inputs, *layer, keep)
+        output, alpha, last_history, last_memory, saved = compiled().forward(cell, *arguments, keep)
         if keep:
-            ctx.save_for_backward(*inputs, *layer, weights, *saved)
-            ctx.cell, ctx.is_overwritten = cell, False
+            ctx.save_for_backward(*arguments, *saved)
+            ctx.arguments, ctx.cell, ctx.is_overwritten = len(arguments), cell, False
         ctx.set_materialize_grads(False)
-        return output, weights, last_history, last_memory
+        return output, alpha, last_history, last_memory
 
     @staticmethod
     def backward(
         ctx: Any,
         grad_output: Tensor | None,
-        grad_weights: Tensor | None,
+        grad_alpha: Tensor | None,
         grad_history: Tensor | None,
         grad_memory: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            raise RuntimeError(
-                "MC-RNN's C++ kernels have no second derivatives: set FAIRSEQ_PLUGINS_BACKEND=autograd for create_graph"
-            )
-        tensors = ctx.saved_tensors
-        inputs, layer, weights, saved = tensors[:5], tensors[5:10], tensors[10], tensors[11:]
+        _refuse_second_derivative()
+        arguments, saved = ctx.saved_tensors[: ctx.arguments], ctx.saved_tensors[ctx.arguments :]
         if ctx.is_overwritten:
             # A second pass through a retained graph: the first one worked in the saved buffers.
-            saved = compiled().forward(ctx.cell, *inputs, *layer, True)[-1]
+            saved = compiled().forward(ctx.cell, *arguments, True)[-1]
         ctx.is_overwritten = True
-        gates, attention_input, candidate_bias, _, memory = inputs
-        if grad_output is None:
-            grad_output = gates.new_zeros(*gates.shape[:2], layer[1].size(-1))
+        _, _, needs_x, needs_history, needs_memory, *_ = ctx.needs_input_grad
         gradients = compiled().backward(
             ctx.cell,
-            gates,
-            attention_input,
-            candidate_bias,
-            *layer,
-            weights,
+            *arguments,
             list(saved),
             grad_output,
-            grad_weights,
+            grad_alpha,
             grad_history,
-            grad_memory if memory.numel() else None,
-            ctx.needs_input_grad[3] or ctx.needs_input_grad[4],
+            _unless_empty(grad_memory),
+            needs_x,
+            needs_history or needs_memory,
         )
-        return (*gradients, None, None)
+        return None, None, *gradients
+
+
+class _Stepper:
+    """Steps of one layer with weights that are prepared once.
+
+    In the backward pass each step adds its share of the gradients of the weights to sums that ``_StepWeights`` returns
+    at the end: autograd calls it when it has gone through all the steps, since each of them reads its result.
+    """
+
+    def __init__(self, parameters: MultiChannelParameters, cell: str, batch_size: int, dtype: torch.dtype) -> None:
+        with torch.autocast("cpu", enabled=False):
+            weights = _Weights.of(parameters, cell, dtype)
+        self._dtype = dtype
+        detached = (None if weight is None else weight.detach() for weight in weights)
+        self._steps = compiled().Steps(cell, *detached, batch_size)
+        self._weights = _StepWeights.apply(self._steps, *weights)
+
+    def __call__(self, x: Tensor, state: MultiChannelState) -> tuple[Tensor, MultiChannelState]:
+        x, history, memory = (tensor.to(self._dtype) for tensor in (x, state.history, state.memory))
+        if torch.is_grad_enabled():
+            output, history, memory = _Step.apply(self._steps, self._weights, x, history, memory)
+        else:
+            output, history, memory, _ = self._steps.forward(x, history, memory, False)
+        return output, MultiChannelState(history.type_as(state.history), memory.type_as(state.memory), state.time + 1)
+
+
+class _StepWeights(torch.autograd.Function):
+    """Stands for the weights of all steps."""
+
+    @staticmethod
+    def forward(ctx: Any, steps: Any, *weights: Tensor | None) -> Tensor:
+        ctx.save_for_backward(*weights)
+        ctx.steps = steps
+        return weights[0].new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, grad_weights: Tensor) -> tuple[Tensor | None, ...]:
+        # Raises if a weight has been changed since: the steps read them again in their backward pass.
+        _ = ctx.saved_tensors
+        return None, *ctx.steps.take_gradients()
+
+
+class _Step(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, steps: Any, weights: Tensor, x: Tensor, history: Tensor, memory: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        keep = any(ctx.needs_input_grad)
+        output, next_history, next_memory, saved = steps.forward(x, history, memory, keep)
+        if keep:
+            ctx.save_for_backward(x, history, memory, *saved)
+            ctx.steps, ctx.is_overwritten = steps, False
+        ctx.set_materialize_grads(False)
+        return output, next_history, next_memory
+
+    @staticmethod
+    def backward(
+        ctx: Any, grad_output: Tensor | None, grad_history: Tensor | None, grad_memory: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        _refuse_second_derivative()
+        inputs, saved = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+        if ctx.is_overwritten:
+            saved = ctx.steps.forward(*inputs, True)[-1]
+        ctx.is_overwritten = True
+        needs_weights = ctx.needs_input_grad[1]
+        gradients = ctx.steps.backward(
+            *inputs, list(saved), grad_output, grad_history, _unless_empty(grad_memory), needs_weights
+        )
+        return None, inputs[0].new_zeros(()) if needs_weights else None, *gradients
+
+
+def _unless_empty(gradient: Tensor | None) -> Tensor | None:
+    """Cells without a memory have one of width 0."""
+    return gradient if gradient is not None and gradient.numel() else None
+
+
+def _refuse_second_derivative() -> None:
+    if torch.is_grad_enabled():
+        raise RuntimeError(
+            "MC-RNN's C++ kernels have no second derivatives: set FAIRSEQ_PLUGINS_BACKEND=autograd for create_graph"
+        )

@@ -10,6 +10,7 @@ different times look alike. Only channel numbers (when the attention over channe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -27,8 +28,8 @@ class MultiChannelParameters(NamedTuple):
     bias_ih: Tensor  # (G * H,)
     bias_hh: Tensor  # (G * H,)
     weight_connection: Tensor  # W_1 ... W_C: (C, H, H) for "state", (C, G * H, H) for "gate"
-    attention_v: Tensor  # V of Eq. 6: (H, H + D)
-    attention_r: Tensor  # r of Eq. 6: (H,)
+    attention_v: Tensor | None  # V of Eq. 6: (H, H + D); None for a conventional layer, one channel without attention
+    attention_r: Tensor | None  # r of Eq. 6: (H,)
 
 
 class MultiChannelState(NamedTuple):
@@ -42,6 +43,10 @@ class MultiChannelState(NamedTuple):
     history: Tensor  # (B, C lags, C slots, H)
     memory: Tensor  # (B, C slots, H) for the LSTM, (B, C slots, 0) for cells without a memory
     time: Tensor  # (B,) int64, the number of tokens read so far
+
+
+Stepper = Callable[[Tensor, MultiChannelState], tuple[Tensor, MultiChannelState]]
+"""One time step of a layer: x (B, D) and a state -> output (B, H) and the next state."""
 
 
 class MultiChannelOutput(NamedTuple):

@@ -1,22 +1,29 @@
 // One layer of the multi-channel RNN (MC-RNN, Eq. 1 to 6) on CPUs: recurrence and attention over channels, forward and
-// backward. reference.py reads like the paper; this file is held to it.
+// backward, a whole sequence or a step at a time. reference.py reads like the paper; this file is held to it. With one
+// channel and no attention it is a conventional layer.
 //
-// Symbols: B batch, T time steps, H hidden size, C channels, G gates times H (LSTM 4H, GRU 3H, tanh H), K = H rows of V.
-// Channels stand in slot order (interface.py): slot i has in-degree i + 1, so that W_j reads the slots 0 ... C - j of lag
-// j at every step, and the output of slot i goes to slot (i + 1) mod C of the next step. The factor 1/m is applied in the
-// pointwise loops. The batch is split over the threads: every thread runs its rows from the first step to the last, and no
-// step waits for another thread.
+// Symbols: B batch, T time steps, D input size, H hidden size, C channels, G gates times H (LSTM 4H, GRU 3H, tanh H), K = H
+// rows of V, 0 without attention. Channels stand in slot order (interface.py): slot i has in-degree i + 1, so that W_j reads
+// the slots 0 ... C - j of lag j at every step, and the output of slot i goes to slot (i + 1) mod C of the next step. The
+// factor 1/m is applied in the pointwise loops. The batch is split over the threads: every thread runs its rows from the
+// first step to the last, and no step waits for another thread.
+//
+// Numbers are stored and multiplied as S (float, double, bfloat16) and otherwise computed with as Compute<S>; the LSTM's
+// memory and what gradients are summed in are Compute<S> throughout.
 
 #include <ATen/Parallel.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/cpu/vec/vec.h>
 #include <torch/extension.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -33,19 +40,41 @@ Cell cell_of(const std::string& name) {
   return Cell::rnn;
 }
 
-// Vectors of the CPU's width; the last one of a row may hold fewer numbers.
+template <typename S>
+using Compute = std::conditional_t<std::is_same_v<S, at::BFloat16>, float, S>;
+
+// The tensor type of Compute<S>.
+at::ScalarType compute_type(at::ScalarType type) { return type == at::kBFloat16 ? at::kFloat : type; }
+
+// Vectors of the CPU's width. `count` says how many numbers one holds: Whole<S>() but for the last one of a row.
 
 template <typename T>
 using Vector = at::vec::Vectorized<T>;
 
-template <typename T>
-inline Vector<T> load(const T* from, int64_t count) {
-  return count == Vector<T>::size() ? Vector<T>::loadu(from) : Vector<T>::loadu(from, count);
+template <typename S>
+using Whole = std::integral_constant<int64_t, Vector<Compute<S>>::size()>;
+
+template <typename S, typename Count>
+inline Vector<Compute<S>> load(const S* from, Count count) {
+  using V = Vector<Compute<S>>;
+  if constexpr (!std::is_same_v<S, Compute<S>>) {
+    Compute<S> values[V::size()];
+    for (int64_t k = 0; k < count; k++) values[k] = static_cast<Compute<S>>(from[k]);
+    return V::loadu(values, count);
+  } else if constexpr (std::is_same_v<Count, Whole<S>>) {
+    return V::loadu(from);
+  } else {
+    return V::loadu(from, count);
+  }
 }
 
-template <typename T>
-inline void store(const Vector<T>& value, T* to, int64_t count) {
-  if (count == Vector<T>::size()) {
+template <typename S, typename Count>
+inline void store(const Vector<Compute<S>>& value, S* to, Count count) {
+  if constexpr (!std::is_same_v<S, Compute<S>>) {
+    Compute<S> values[Whole<S>::value];
+    value.store(values);
+    for (int64_t k = 0; k < count; k++) to[k] = static_cast<S>(values[k]);
+  } else if constexpr (std::is_same_v<Count, Whole<S>>) {
     value.store(to);
   } else {
     value.store(to, count);
@@ -54,9 +83,9 @@ inline void store(const Vector<T>& value, T* to, int64_t count) {
 
 template <typename T, typename Body>
 inline void for_each_vector(int64_t size, const Body& body) {
-  for (int64_t k = 0; k < size; k += Vector<T>::size()) {
-    body(k, std::min<int64_t>(Vector<T>::size(), size - k));
-  }
+  int64_t k = 0;
+  for (; k + Whole<T>::value <= size; k += Whole<T>::value) body(k, Whole<T>());
+  if (k < size) body(k, size - k);
 }
 
 template <typename T>
@@ -88,65 +117,156 @@ inline T sum_of(const Vector<T>& x) {
   return sum;
 }
 
-// What is the same for every row of the batch.
-struct Layer {
-  Cell cell;
-  bool connects_states;  // "state": W_j map outputs to s of Eq. 2; otherwise "gate": into the gates
-  int64_t steps, batch, hidden, channels, width, attention;
-  Tensor gates, attention_input;                         // (T, B, G), (T, B, K)
-  Tensor candidate_bias;                                 // (H,), GRU only
-  Tensor weight_hh, weight_connection, v_hidden, score;  // (G, H) or undefined, (C, N, H), (K, H), (K,)
-  Tensor lengths;                                        // (B,) int64 or undefined
-  Tensor transposed_hh, transposed_v;                    // for the forward pass: a product with A^T packs it anew
-  std::vector<Tensor> transposed_connections;
-
-  int64_t length(int64_t row) const { return lengths.defined() ? lengths.data_ptr<int64_t>()[row] : steps; }
-  bool keeps_temporal() const { return connects_states || cell == Cell::gru; }
-  int64_t connected() const { return connects_states ? hidden : width; }
-};
-
-Layer layer_of(
-    const std::string& cell, const Tensor& gates, const Tensor& attention_input, const OptionalTensor& candidate_bias,
-    const OptionalTensor& weight_hh, const Tensor& weight_connection, const Tensor& v_hidden, const Tensor& score,
-    const OptionalTensor& lengths) {
-  Layer layer;
-  layer.cell = cell_of(cell);
-  layer.connects_states = weight_hh.has_value();
-  layer.steps = gates.size(0);
-  layer.batch = gates.size(1);
-  layer.width = gates.size(2);
-  layer.channels = weight_connection.size(0);
-  layer.hidden = weight_connection.size(2);
-  layer.attention = attention_input.size(2);
-  layer.gates = gates.contiguous();
-  layer.attention_input = attention_input.contiguous();
-  layer.weight_connection = weight_connection.contiguous();
-  layer.v_hidden = v_hidden.contiguous();
-  layer.score = score.contiguous();
-  if (candidate_bias) layer.candidate_bias = candidate_bias->contiguous();
-  if (weight_hh) layer.weight_hh = weight_hh->contiguous();
-  if (lengths) layer.lengths = lengths->contiguous();
-  return layer;
+// to += from
+template <typename S>
+void add(Compute<S>* to, const S* from, int64_t size) {
+  for_each_vector<Compute<S>>(size, [&](int64_t k, auto n) { store(load(to + k, n) + load(from + k, n), to + k, n); });
 }
 
-void transpose_weights(Layer& layer) {
-  if (layer.connects_states) layer.transposed_hh = layer.weight_hh.t().contiguous();
-  layer.transposed_v = layer.v_hidden.t().contiguous();
-  for (int64_t j = 0; j < layer.channels; j++) {
-    layer.transposed_connections.push_back(layer.weight_connection[j].t().contiguous());
+// to = from, converted
+template <typename To, typename From>
+void copy(To* to, const From* from, int64_t size) {
+  if constexpr (std::is_same_v<To, From>) {
+    std::memcpy(to, from, size * sizeof(To));
+  } else {
+    for_each_vector<Compute<From>>(size, [&](int64_t k, auto n) { store(load(from + k, n), to + k, n); });
   }
 }
 
-// The buffers of some rows of the batch, first ... first + rows - 1. Row C + t of `hidden` is written by time step t.
+// x A^T (+ b) for many x and one A (N, K), which is prepared for them once. oneDNN multiplies by a matrix that it has laid
+// out beforehand a tenth faster than at::mm for hundreds of rows of x, and twice as fast for a few.
+class Product {
+ public:
+  Product() = default;
+
+  Product(const Tensor& matrix, int64_t rows, const OptionalTensor& bias = std::nullopt) : bias_(bias) {
+    // Calls of oneDNN cost some microseconds more.
+    constexpr int64_t smallest = 1 << 15;
+    const auto type = matrix.scalar_type();
+    if ((type == at::kFloat || type == at::kBFloat16) && matrix.numel() >= smallest && reorder() && multiply()) {
+      torch::jit::Stack stack{matrix.contiguous(), rows};
+      reorder()->callBoxed(&stack);
+      matrix_ = stack[0].toTensor();
+      is_packed_ = true;
+    } else {
+      // at::mm would lay out A^T anew each time.
+      matrix_ = matrix.t().contiguous();
+    }
+  }
+
+  Tensor operator()(const Tensor& x) const {
+    if (!is_packed_) return bias_ ? at::addmm(*bias_, x, matrix_) : at::mm(x, matrix_);
+    torch::jit::Stack stack{x, matrix_, bias_, "none", c10::List<std::optional<at::Scalar>>(), c10::IValue()};
+    multiply()->callBoxed(&stack);
+    return stack[0].toTensor();
+  }
+
+ private:
+  static const std::optional<c10::OperatorHandle>& reorder() {
+    static const auto found = operation("mkldnn::_reorder_linear_weight");
+    return found;
+  }
+
+  static const std::optional<c10::OperatorHandle>& multiply() {
+    static const auto found = operation("mkldnn::_linear_pointwise");
+    return found;
+  }
+
+  // Nothing where this build of torch does not have it.
+  static std::optional<c10::OperatorHandle> operation(const char* name) {
+    if (!at::globalContext().hasMKLDNN() || !at::globalContext().userEnabledMkldnn()) return std::nullopt;
+    return c10::Dispatcher::singleton().findSchema({name, ""});
+  }
+
+  Tensor matrix_;
+  OptionalTensor bias_;
+  bool is_packed_ = false;
+};
+
+// The parameters of a layer.
+struct Weights {
+  Cell cell;
+  bool connects_states;  // "state": W_j map outputs to s of Eq. 2; otherwise "gate": into the gates
+  int64_t hidden, channels, width, attention;
+  Tensor candidate_bias;                                 // (H,), GRU only
+  Tensor weight_hh, weight_connection, v_hidden, score;  // (G, H) or undefined, (C, N, H), (K, H), (K,)
+
+  bool keeps_temporal() const { return connects_states || cell == Cell::gru; }
+  int64_t projected() const { return width + attention; }
+};
+
+Weights weights_of(
+    const std::string& cell, const OptionalTensor& candidate_bias, const OptionalTensor& weight_hh,
+    const Tensor& weight_connection, const OptionalTensor& v_hidden, const OptionalTensor& score) {
+  Weights weights;
+  weights.cell = cell_of(cell);
+  weights.connects_states = weight_hh.has_value();
+  weights.channels = weight_connection.size(0);
+  weights.hidden = weight_connection.size(2);
+  weights.width = weight_hh ? weight_hh->size(0) : weight_connection.size(1);
+  weights.attention = v_hidden ? v_hidden->size(0) : 0;
+  TORCH_CHECK(weights.attention || weights.channels == 1, "several channels need attention");
+  weights.weight_connection = weight_connection.contiguous();
+  if (candidate_bias) weights.candidate_bias = candidate_bias->contiguous();
+  if (weight_hh) weights.weight_hh = weight_hh->contiguous();
+  if (v_hidden) weights.v_hidden = v_hidden->contiguous();
+  if (score) weights.score = score->contiguous();
+  return weights;
+}
+
+// What a chunk of so many rows multiplies by, V for so many steps at once: the weights, or for the backward pass their transposes.
+struct Products {
+  Product hh, v;
+  std::vector<Product> connections;
+
+  Products(const Weights& weights, int64_t rows, int64_t steps, bool transposed) {
+    const auto oriented = [&](const Tensor& matrix) { return transposed ? matrix.t() : matrix; };
+    const int64_t C = weights.channels;
+    if (weights.attention) v = Product(oriented(weights.v_hidden), steps * C * rows);
+    if (weights.connects_states) hh = Product(oriented(weights.weight_hh), C * rows);
+    for (int64_t j = 1; j <= C; j++) {
+      connections.emplace_back(oriented(weights.weight_connection[j - 1]), (C - j + 1) * rows);
+    }
+  }
+};
+
+// What a call reads beside the weights. `projected` holds the input's share of the gates, with its biases, and of what
+// stands in tanh of Eq. 6.
+struct Inputs {
+  Tensor projected;        // (T, B, G + K)
+  Tensor history, memory;  // (B, C, C, H), (B, C, H or 0)
+  Tensor lengths;          // (B,) int64 or undefined
+  bool has_history;        // whether any of it is not zero
+
+  Inputs(const Tensor& projected, const Tensor& history, const Tensor& memory, const OptionalTensor& lengths)
+      : projected(projected.contiguous()), history(history.contiguous()), memory(memory.contiguous()) {
+    if (lengths) this->lengths = lengths->contiguous();
+    const auto* bytes = static_cast<const char*>(this->history.const_data_ptr());
+    has_history = std::any_of(bytes, bytes + this->history.nbytes(), [](char byte) { return byte != 0; });
+  }
+
+  int64_t steps() const { return projected.size(0); }
+  int64_t batch() const { return projected.size(1); }
+  int64_t length(int64_t row) const { return lengths.defined() ? lengths.data_ptr<int64_t>()[row] : steps(); }
+};
+
+// The buffers of some rows of the batch, first ... first + rows - 1. Row C + t of `hidden` is written by time step t; its
+// first C rows are the history, oldest first. Where nothing is kept for a backward pass it is a ring of C + 1 rows, and T is
+// one for the other buffers.
 struct Chunk {
   int64_t first, rows;
-  Tensor hidden;       // (C + T, C, rows, H); its first C rows are the history, oldest first
-  Tensor memories;     // (1 + T, C, rows, H), LSTM only
+  Tensor hidden;       // (C + T, C, rows, H)
+  Tensor memories;     // (1 + T, C, rows, H), LSTM only, of type Compute
   Tensor activations;  // (T, C, rows, G)
-  Tensor temporal;     // (T, C, rows, H): m times s of Eq. 2, where Layer::keeps_temporal
+  Tensor temporal;     // (T, C, rows, H): m times s of Eq. 2, where Weights::keeps_temporal
   Tensor inner;        // (T, C, rows, H): what the GRU's reset gate multiplies
   Tensor scores;       // (T, C, rows, K): tanh of Eq. 6
 
+  // Where row `row` of `hidden` stands. With all rows there the ring never goes round.
+  int64_t place(int64_t row) const { return row % hidden.size(0); }
+  Tensor at(int64_t row) const { return hidden[place(row)]; }
+
+  static constexpr int64_t saved_tensors = 6;
   std::vector<Tensor> saved() const { return {hidden, memories, activations, temporal, inner, scores}; }
 };
 
@@ -163,28 +283,60 @@ Tensor slots_before(const Tensor& step, int64_t from) {
   return step.narrow(0, 0, step.size(0) - from).view({-1, step.size(2)});
 }
 
-template <typename T>
+// Eq. 2 before its 1/m, or the same into the gates: the sum over j of W_j h(t - j) for the output of `step`, (C, rows, N)
+// into `summed`. False where it is zero, since nothing has been read yet; `summed` is left alone then.
+template <typename S>
+bool sum_connections(
+    const Weights& weights, const Products& products, const Chunk& chunk, int64_t step, bool has_history, Tensor summed) {
+  const int64_t C = weights.channels, row = C + step;
+  const int64_t lags = has_history ? C : std::min(C, step);
+  if (lags == 0) return false;
+  std::vector<Tensor> parts;
+  std::vector<const S*> from;
+  for (int64_t j = 1; j <= lags; j++) {
+    parts.push_back(products.connections[j - 1](slots_before(chunk.at(row - j), j - 1)));
+    from.push_back(parts.back().const_data_ptr<S>());
+  }
+  const int64_t size = summed.size(1) * summed.size(2);
+  S* to = summed.data_ptr<S>();
+  for (int64_t slot = 0; slot < C; slot++) {
+    const int64_t terms = std::min(lags, slot + 1);
+    for_each_vector<Compute<S>>(size, [&](int64_t k, auto n) {
+      auto sum = load(from[0] + slot * size + k, n);
+      for (int64_t j = 1; j < terms; j++) sum = sum + load(from[j] + (slot - j) * size + k, n);
+      store(sum, to + slot * size + k, n);
+    });
+  }
+  return true;
+}
+
+// The recurrent share of the gates stands in `recurrent`, before 1/m; it may be where the activations go, if they are kept.
+template <typename S, bool keep>
 void lstm_forward(
-    const Layer& layer, const Chunk& chunk, int64_t step, T* activations, const T* memory, T* next_memory, T* output) {
-  const int64_t H = layer.hidden, C = layer.channels, rows = chunk.rows;
-  const T* gates = layer.gates.data_ptr<T>() + (step * layer.batch + chunk.first) * layer.width;
+    const Weights& weights, const Chunk& chunk, const S* gates, const S* recurrent, S* activations,
+    const Compute<S>* memory, Compute<S>* next_memory, S* output) {
+  using T = Compute<S>;
+  const int64_t H = weights.hidden, C = weights.channels, rows = chunk.rows, stride = weights.projected();
   for (int64_t slot = 0; slot < C; slot++) {
     const Vector<T> reciprocal(T(1) / T(slot + 1));
     for (int64_t row = 0; row < rows; row++) {
-      T* a = activations + (slot * rows + row) * 4 * H;
-      const T* x = gates + row * 4 * H;
+      const S* u = recurrent + (slot * rows + row) * 4 * H;
+      S* a = activations + (slot * rows + row) * 4 * H;
+      const S* x = gates + row * stride;
       const T* c = memory + (slot * rows + row) * H;
       const int64_t next = ((slot + 1) % C * rows + row) * H;
-      for_each_vector<T>(H, [&](int64_t k, int64_t n) {
+      for_each_vector<T>(H, [&](int64_t k, auto n) {
         const auto gate = [&](int64_t which) {
-          return load(a + which * H + k, n) * reciprocal + load(x + which * H + k, n);
+          return load(u + which * H + k, n) * reciprocal + load(x + which * H + k, n);
         };
         const auto i = sigmoid<T>(gate(0)), f = sigmoid<T>(gate(1)), g = tangent<T>(gate(2)), o = sigmoid<T>(gate(3));
         const auto updated = f * load(c + k, n) + i * g;
-        store(i, a + k, n);
-        store(f, a + H + k, n);
-        store(g, a + 2 * H + k, n);
-        store(o, a + 3 * H + k, n);
+        if constexpr (keep) {
+          store(i, a + k, n);
+          store(f, a + H + k, n);
+          store(g, a + 2 * H + k, n);
+          store(o, a + 3 * H + k, n);
+        }
         store(updated, next_memory + next + k, n);
         store(o * tangent<T>(updated), output + next + k, n);
       });
@@ -192,23 +344,25 @@ void lstm_forward(
   }
 }
 
-template <typename T>
+template <typename S>
 void gru_forward(
-    const Layer& layer, const Chunk& chunk, int64_t step, T* activations, const T* temporal, T* inner, T* output) {
-  const int64_t H = layer.hidden, C = layer.channels, rows = chunk.rows;
-  const T* gates = layer.gates.data_ptr<T>() + (step * layer.batch + chunk.first) * layer.width;
-  const T* bias = layer.candidate_bias.data_ptr<T>();
+    const Weights& weights, const Chunk& chunk, const S* gates, const S* recurrent, S* activations, const S* temporal,
+    S* inner, S* output) {
+  using T = Compute<S>;
+  const int64_t H = weights.hidden, C = weights.channels, rows = chunk.rows, stride = weights.projected();
+  const S* bias = weights.candidate_bias.const_data_ptr<S>();
   for (int64_t slot = 0; slot < C; slot++) {
     const Vector<T> reciprocal(T(1) / T(slot + 1));
     for (int64_t row = 0; row < rows; row++) {
       const int64_t place = (slot * rows + row) * H;
-      T* a = activations + 3 * place;
-      const T* x = gates + row * 3 * H;
-      T* next = output + ((slot + 1) % C * rows + row) * H;
-      for_each_vector<T>(H, [&](int64_t k, int64_t n) {
-        const auto r = sigmoid<T>(load(a + k, n) * reciprocal + load(x + k, n));
-        const auto z = sigmoid<T>(load(a + H + k, n) * reciprocal + load(x + H + k, n));
-        const auto u = load(a + 2 * H + k, n) * reciprocal + load(bias + k, n);
+      const S* v = recurrent + 3 * place;
+      S* a = activations + 3 * place;
+      const S* x = gates + row * stride;
+      S* next = output + ((slot + 1) % C * rows + row) * H;
+      for_each_vector<T>(H, [&](int64_t k, auto n) {
+        const auto r = sigmoid<T>(load(v + k, n) * reciprocal + load(x + k, n));
+        const auto z = sigmoid<T>(load(v + H + k, n) * reciprocal + load(x + H + k, n));
+        const auto u = load(v + 2 * H + k, n) * reciprocal + load(bias + k, n);
         const auto candidate = tangent<T>(load(x + 2 * H + k, n) + r * u);
         const auto s = load(temporal + place + k, n) * reciprocal;
         store(r, a + k, n);
@@ -221,48 +375,68 @@ void gru_forward(
   }
 }
 
-template <typename T>
-void rnn_forward(const Layer& layer, const Chunk& chunk, int64_t step, T* activations, T* output) {
-  const int64_t H = layer.hidden, C = layer.channels, rows = chunk.rows;
-  const T* gates = layer.gates.data_ptr<T>() + (step * layer.batch + chunk.first) * H;
+template <typename S>
+void rnn_forward(
+    const Weights& weights, const Chunk& chunk, const S* gates, const S* recurrent, S* activations, S* output) {
+  using T = Compute<S>;
+  const int64_t H = weights.hidden, C = weights.channels, rows = chunk.rows, stride = weights.projected();
   for (int64_t slot = 0; slot < C; slot++) {
     const Vector<T> reciprocal(T(1) / T(slot + 1));
     for (int64_t row = 0; row < rows; row++) {
-      T* a = activations + (slot * rows + row) * H;
-      T* next = output + ((slot + 1) % C * rows + row) * H;
-      for_each_vector<T>(H, [&](int64_t k, int64_t n) {
-        const auto h = tangent<T>(load(a + k, n) * reciprocal + load(gates + row * H + k, n));
-        store(h, a + k, n);
+      const int64_t place = (slot * rows + row) * H;
+      S* next = output + ((slot + 1) % C * rows + row) * H;
+      for_each_vector<T>(H, [&](int64_t k, auto n) {
+        const auto h = tangent<T>(load(recurrent + place + k, n) * reciprocal + load(gates + row * stride + k, n));
+        store(h, activations + place + k, n);
         store(h, next + k, n);
       });
     }
   }
 }
 
-// Eq. 4 to 6 for the rows of a chunk: fills `output` (T, B, H) and `weights` (T, B, C), zero at padding; `scores` become
-// their tanh.
-template <typename T>
-void attend(const Layer& layer, const Chunk& chunk, Tensor& output, Tensor& weights) {
-  const int64_t H = layer.hidden, C = layer.channels, K = layer.attention, rows = chunk.rows;
-  const T* x = layer.attention_input.data_ptr<T>();
-  const T* r = layer.score.data_ptr<T>();
-  const T* hidden = chunk.hidden.data_ptr<T>() + C * C * rows * H;
-  T* scores = chunk.scores.data_ptr<T>();
-  std::vector<T> weight(C);
-  for (int64_t step = 0; step < layer.steps; step++) {
-    for (int64_t row = 0; row < rows; row++) {
-      const int64_t place = step * layer.batch + chunk.first + row;
-      if (step >= layer.length(chunk.first + row)) {
-        std::fill_n(output.data_ptr<T>() + place * H, H, T(0));
-        std::fill_n(weights.data_ptr<T>() + place * C, C, T(0));
-        continue;
-      }
+// What a forward pass returns, shared by the chunks.
+struct Outputs {
+  Tensor output;           // (T, B, H)
+  Tensor alpha;            // (T, B, C) of type Compute: channel attention in slot order
+  Tensor history, memory;  // each row's own at its last real token
+
+  Outputs(const Weights& weights, const Inputs& inputs)
+      : output(at::empty({inputs.steps(), inputs.batch(), weights.hidden}, inputs.projected.options())),
+        alpha(at::empty(
+            {inputs.steps(), inputs.batch(), weights.channels},
+            inputs.projected.options().dtype(compute_type(inputs.projected.scalar_type())))),
+        history(at::empty_like(inputs.history)), memory(at::empty_like(inputs.memory)) {}
+};
+
+// Eq. 4 to 6 for some rows of one step: fills their output and alpha, zero at padding. `hidden` (C, rows, H) are the outputs
+// of the channels; `scores` (C, rows, K), their product with V, become the tanh. Without attention the output is that of the
+// one channel.
+template <typename S>
+void attend(
+    const Weights& weights, const Inputs& inputs, int64_t step, int64_t first, int64_t rows, const S* hidden, S* scores,
+    Outputs& outputs) {
+  using T = Compute<S>;
+  const int64_t H = weights.hidden, C = weights.channels, K = weights.attention;
+  const S* x = inputs.projected.const_data_ptr<S>();
+  const S* r = K ? weights.score.const_data_ptr<S>() : nullptr;
+  std::vector<T> weight(C, T(1));
+  for (int64_t row = 0; row < rows; row++) {
+    const int64_t place = step * inputs.batch() + first + row;
+    S* out = outputs.output.data_ptr<S>() + place * H;
+    T* alpha = outputs.alpha.data_ptr<T>() + place * C;
+    if (step >= inputs.length(first + row)) {
+      std::fill_n(out, H, S(0));
+      std::fill_n(alpha, C, T(0));
+      continue;
+    }
+    if (K) {
       T largest = -std::numeric_limits<T>::infinity();
       for (int64_t slot = 0; slot < C; slot++) {
-        T* score = scores + ((step * C + slot) * rows + row) * K;
+        S* score = scores + (slot * rows + row) * K;
+        const S* from_input = x + place * weights.projected() + weights.width;
         Vector<T> e(T(0));
-        for_each_vector<T>(K, [&](int64_t k, int64_t n) {
-          const auto value = tangent<T>(load(score + k, n) + load(x + place * K + k, n));
+        for_each_vector<T>(K, [&](int64_t k, auto n) {
+          const auto value = tangent<T>(load(score + k, n) + load(from_input + k, n));
           store(value, score + k, n);
           e = e + value * load(r + k, n);
         });
@@ -271,116 +445,145 @@ void attend(const Layer& layer, const Chunk& chunk, Tensor& output, Tensor& weig
       }
       T sum = 0;
       for (auto& w : weight) sum += w = std::exp(w - largest);
+      for (auto& w : weight) w /= sum;
+    }
+    std::copy(weight.begin(), weight.end(), alpha);
+    for_each_vector<T>(H, [&](int64_t k, auto n) {
+      Vector<T> attended(T(0));
       for (int64_t slot = 0; slot < C; slot++) {
-        weight[slot] /= sum;
-        weights.data_ptr<T>()[place * C + slot] = weight[slot];
+        attended = attended + Vector<T>(weight[slot]) * load(hidden + (slot * rows + row) * H + k, n);
       }
-      for_each_vector<T>(H, [&](int64_t k, int64_t n) {
-        Vector<T> attended(T(0));
-        for (int64_t slot = 0; slot < C; slot++) {
-          const auto h = load(hidden + ((step * C + slot) * rows + row) * H + k, n);
-          attended = attended + Vector<T>(weight[slot]) * h;
-        }
-        store(attended, output.data_ptr<T>() + place * H + k, n);
-      });
+      store(attended, out + k, n);
+    });
+  }
+}
+
+// Pairs the places of (lags, slots, rows, H), oldest lag first and the newest before row `end`, with those of a row of (B,
+// lags, slots, H), newest first: calls body(offset, offset) for every H numbers.
+template <typename Body>
+void for_each_history(const Weights& weights, const Chunk& chunk, int64_t row, int64_t end, const Body& body) {
+  const int64_t H = weights.hidden, C = weights.channels;
+  for (int64_t j = 1; j <= C; j++) {
+    for (int64_t slot = 0; slot < C; slot++) {
+      body((chunk.place(end - j) * C + slot) * chunk.rows * H + row * H, (((chunk.first + row) * C + j - 1) * C + slot) * H);
     }
   }
 }
 
-// Runs a chunk. Where nothing is kept for a backward pass, its buffers of all steps but `hidden` and `scores` are those of
-// one step (two of the memories).
-template <typename T>
+// Runs a chunk. Where nothing is kept for a backward pass, its buffers do not grow with the number of steps.
+template <typename S>
 Chunk forward_chunk(
-    const Layer& layer, int64_t first, int64_t rows, const Tensor& history, const Tensor& memory, bool has_history,
-    bool keep, Tensor& output, Tensor& weights, Tensor& last_history, Tensor& last_memory) {
-  const int64_t H = layer.hidden, C = layer.channels, steps = layer.steps;
-  const int64_t kept = keep ? steps : 1;
-  const bool is_lstm = layer.cell == Cell::lstm;
-  const auto options = layer.gates.options();
+    const Weights& weights, const Products& products, const Inputs& inputs, int64_t first, int64_t rows, bool keep,
+    Outputs& outputs) {
+  using T = Compute<S>;
+  const int64_t H = weights.hidden, C = weights.channels, K = weights.attention, steps = inputs.steps();
+  const int64_t kept = keep ? steps : 1, step_size = C * rows * H;
+  const bool is_lstm = weights.cell == Cell::lstm, is_gru = weights.cell == Cell::gru;
+  const auto options = inputs.projected.options();
   Chunk chunk{first, rows};
-  chunk.hidden = at::empty({C + steps, C, rows, H}, options);
-  chunk.memories = at::empty({is_lstm ? (keep ? steps + 1 : 2) : 0, C, rows, H}, options);
-  chunk.activations = at::empty({kept, C, rows, layer.width}, options);
-  chunk.temporal = at::empty({layer.keeps_temporal() ? kept : 0, C, rows, H}, options);
-  chunk.inner = at::empty({layer.cell == Cell::gru ? kept : 0, C, rows, H}, options);
+  chunk.hidden = at::empty({C + kept, C, rows, H}, options);
+  chunk.memories = at::empty(
+      {is_lstm ? kept + 1 : 0, C, rows, H}, options.dtype(compute_type(options.dtype().toScalarType())));
+  chunk.activations = at::empty({kept, C, rows, weights.width}, options);
+  chunk.temporal = at::empty({weights.keeps_temporal() ? kept : 0, C, rows, H}, options);
+  chunk.inner = at::empty({is_gru ? kept : 0, C, rows, H}, options);
 
-  // (rows, lags, slots, H) -> (lags, slots, rows, H), newest lag last.
-  chunk.hidden.narrow(0, 0, C).copy_(history.narrow(0, first, rows).flip(1).permute({1, 2, 0, 3}));
-  if (is_lstm) chunk.memories[0].copy_(memory.narrow(0, first, rows).transpose(0, 1));
+  S* hidden = chunk.hidden.data_ptr<S>();
+  T* memories = chunk.memories.data_ptr<T>();
+  const auto memory_at = [&](int64_t row, int64_t slot) { return ((first + row) * C + slot) * H; };
+  // The state of a row whose last step was the one before row `end` of `hidden`.
+  const auto take_state = [&](int64_t row, int64_t end, const T* memory) {
+    S* history = outputs.history.data_ptr<S>();
+    for_each_history(
+        weights, chunk, row, end, [&](int64_t from, int64_t to) { copy(history + to, hidden + from, H); });
+    for (int64_t slot = 0; is_lstm && slot < C; slot++) {
+      copy(outputs.memory.data_ptr<S>() + memory_at(row, slot), memory + (slot * rows + row) * H, H);
+    }
+  };
+  for (int64_t row = 0; row < rows; row++) {
+    const S* history = inputs.history.const_data_ptr<S>();
+    for_each_history(weights, chunk, row, C, [&](int64_t to, int64_t from) { copy(hidden + to, history + from, H); });
+    for (int64_t slot = 0; is_lstm && slot < C; slot++) {
+      copy(memories + (slot * rows + row) * H, inputs.memory.const_data_ptr<S>() + memory_at(row, slot), H);
+    }
+    if (inputs.length(first + row) == 0) take_state(row, C, memories);
+  }
 
   for (int64_t step = 0; step < steps; step++) {
     const int64_t at_step = keep ? step : 0, row = C + step;
     const Tensor activations = chunk.activations[at_step];
-    const Tensor summed = layer.connects_states ? chunk.temporal[at_step] : activations;
-    for (int64_t j = 1; j <= C; j++) {
-      Tensor target = slots_from(summed, j - 1);
-      if (!has_history && step < j) {  // only zeros would be added
-        if (j == 1) target.zero_();
-        continue;
-      }
-      const Tensor source = slots_before(chunk.hidden[row - j], j - 1);
-      if (j == 1) {
-        at::mm_out(target, source, layer.transposed_connections[0]);
-      } else {
-        at::addmm_out(target, target, source, layer.transposed_connections[j - 1]);
-      }
+    S* a = activations.template data_ptr<S>();
+    const S* recurrent = a;
+    Tensor product;
+    const Tensor summed = weights.connects_states ? chunk.temporal[at_step] : activations;
+    const bool is_read = sum_connections<S>(weights, products, chunk, step, inputs.has_history, summed);
+    if (!is_read) {
+      summed.zero_();
+      activations.zero_();
     }
-    if (layer.connects_states) {
-      Tensor target = activations.view({-1, layer.width});
-      at::mm_out(target, summed.view({-1, H}), layer.transposed_hh);
-    } else if (layer.cell == Cell::gru) {
+    if (weights.connects_states) {
+      if (is_read) {
+        product = products.hh(summed.view({-1, H}));
+        recurrent = product.template const_data_ptr<S>();
+      }
+    } else if (is_gru) {
       Tensor sum = chunk.temporal[at_step];
-      sum.copy_(chunk.hidden[row - 1]);
-      for (int64_t j = 2; j <= C; j++) sum.narrow(0, j - 1, C - j + 1).add_(chunk.hidden[row - j].narrow(0, 0, C - j + 1));
+      sum.copy_(chunk.at(row - 1));
+      for (int64_t j = 2; j <= C; j++) sum.narrow(0, j - 1, C - j + 1).add_(chunk.at(row - j).narrow(0, 0, C - j + 1));
     }
-    T* a = activations.template data_ptr<T>();
-    T* h = chunk.hidden.data_ptr<T>() + row * C * rows * H;
+    const S* gates = inputs.projected.const_data_ptr<S>() + (step * inputs.batch() + first) * weights.projected();
+    S* h = hidden + chunk.place(row) * step_size;
+    T* after = nullptr;
     if (is_lstm) {
-      const Tensor before = chunk.memories[keep ? step : step % 2], after = chunk.memories[keep ? step + 1 : (step + 1) % 2];
-      lstm_forward<T>(layer, chunk, step, a, before.template data_ptr<T>(), after.template data_ptr<T>(), h);
-      for (int64_t b = 0; b < rows; b++) {
-        if (layer.length(first + b) == step + 1) last_memory[first + b].copy_(after.select(1, b));
-      }
-    } else if (layer.cell == Cell::gru) {
-      const Tensor temporal = chunk.temporal[at_step], inner = chunk.inner[at_step];
-      gru_forward<T>(layer, chunk, step, a, temporal.template data_ptr<T>(), inner.template data_ptr<T>(), h);
+      const T* before = memories + (keep ? step : step % 2) * step_size;
+      after = memories + (keep ? step + 1 : (step + 1) % 2) * step_size;
+      const auto run = keep ? lstm_forward<S, true> : lstm_forward<S, false>;
+      run(weights, chunk, gates, recurrent, a, before, after, h);
+    } else if (is_gru) {
+      S* temporal = chunk.temporal.data_ptr<S>() + at_step * step_size;
+      S* inner = chunk.inner.data_ptr<S>() + at_step * step_size;
+      gru_forward<S>(weights, chunk, gates, recurrent, a, temporal, inner, h);
     } else {
-      rnn_forward<T>(layer, chunk, step, a, h);
+      rnn_forward<S>(weights, chunk, gates, recurrent, a, h);
+    }
+    for (int64_t b = 0; b < rows; b++) {
+      if (inputs.length(first + b) == step + 1) take_state(b, row + 1, after);
+    }
+    if (!keep) {
+      Tensor scores = K ? products.v(chunk.at(row).view({-1, H})) : Tensor();
+      attend<S>(weights, inputs, step, first, rows, h, K ? scores.template data_ptr<S>() : nullptr, outputs);
     }
   }
+  if (!keep) return chunk;
 
-  const Tensor outputs = chunk.hidden.narrow(0, C, steps).view({-1, H});
-  chunk.scores = at::mm(outputs, layer.transposed_v).view({steps, C, rows, layer.attention});
-  attend<T>(layer, chunk, output, weights);
-
-  for (int64_t b = 0; b < rows; b++) {
-    const int64_t length = layer.length(first + b);
-    for (int64_t j = 1; j <= C; j++) {
-      last_history[first + b][j - 1].copy_(chunk.hidden[C + length - j].select(1, b));
-    }
-    if (is_lstm && length == 0) last_memory[first + b].copy_(memory[first + b]);
+  chunk.scores = at::empty({K ? steps : 0, C, rows, K}, options);
+  if (K) chunk.scores = products.v(chunk.hidden.narrow(0, C, steps).view({-1, H})).view(chunk.scores.sizes());
+  for (int64_t step = 0; step < steps; step++) {
+    S* scores = chunk.scores.data_ptr<S>() + (K ? step * C * rows * K : 0);
+    attend<S>(weights, inputs, step, first, rows, hidden + (C + step) * step_size, scores, outputs);
   }
   return chunk;
 }
 
 // The gradients of the LSTM's gates take the place of its activations, divided by m; their sums over the slots go to
 // `grad_gates`. `grad_memory` is that of c(t), `grad_previous` becomes that of c(t - 1).
-template <typename T>
+template <typename S>
 void lstm_backward(
-    const Layer& layer, const Chunk& chunk, int64_t step, T* activations, const T* grad_output, const T* grad_memory,
-    T* grad_previous, T* grad_gates) {
-  const int64_t H = layer.hidden, C = layer.channels, rows = chunk.rows;
-  const T* memory = chunk.memories.data_ptr<T>() + step * C * rows * H;
+    const Weights& weights, const Chunk& chunk, int64_t step, S* activations, const Compute<S>* grad_output,
+    const Compute<S>* grad_memory, Compute<S>* grad_previous, S* grad_gates) {
+  using T = Compute<S>;
+  const int64_t H = weights.hidden, C = weights.channels, rows = chunk.rows;
+  const T* memory = chunk.memories.const_data_ptr<T>() + step * C * rows * H;
   const T* next_memory = memory + C * rows * H;
   const Vector<T> one(T(1));
   for (int64_t row = 0; row < rows; row++) {
-    T* sums = grad_gates + row * 4 * H;
-    for_each_vector<T>(H, [&](int64_t k, int64_t n) {
+    S* sums = grad_gates + row * weights.projected();
+    for_each_vector<T>(H, [&](int64_t k, auto n) {
       Vector<T> sum[4] = {Vector<T>(T(0)), Vector<T>(T(0)), Vector<T>(T(0)), Vector<T>(T(0))};
       for (int64_t slot = 0; slot < C; slot++) {
         const Vector<T> reciprocal(T(1) / T(slot + 1));
         const int64_t place = (slot * rows + row) * H + k, next = ((slot + 1) % C * rows + row) * H + k;
-        T* a = activations + (slot * rows + row) * 4 * H + k;
+        S* a = activations + (slot * rows + row) * 4 * H + k;
         const auto i = load(a, n), f = load(a + H, n), g = load(a + 2 * H, n), o = load(a + 3 * H, n);
         const auto squashed = tangent<T>(load(next_memory + next, n));
         const auto grad_h = load(grad_output + next, n);
@@ -401,22 +604,23 @@ void lstm_backward(
 
 // As lstm_backward; `interpolated` becomes the gradient of the sum that the GRU interpolates with, `grad_inside` (rows, H)
 // that of the candidate's bias inside the reset gate.
-template <typename T>
+template <typename S>
 void gru_backward(
-    const Layer& layer, const Chunk& chunk, int64_t step, T* activations, const T* grad_output, T* interpolated,
-    T* grad_gates, T* grad_inside) {
-  const int64_t H = layer.hidden, C = layer.channels, rows = chunk.rows;
-  const T* temporal = chunk.temporal.data_ptr<T>() + step * C * rows * H;
-  const T* inner = chunk.inner.data_ptr<T>() + step * C * rows * H;
+    const Weights& weights, const Chunk& chunk, int64_t step, S* activations, const Compute<S>* grad_output,
+    Compute<S>* interpolated, S* grad_gates, Compute<S>* grad_inside) {
+  using T = Compute<S>;
+  const int64_t H = weights.hidden, C = weights.channels, rows = chunk.rows;
+  const S* temporal = chunk.temporal.const_data_ptr<S>() + step * C * rows * H;
+  const S* inner = chunk.inner.const_data_ptr<S>() + step * C * rows * H;
   const Vector<T> one(T(1));
   for (int64_t row = 0; row < rows; row++) {
-    T* sums = grad_gates + row * 3 * H;
-    for_each_vector<T>(H, [&](int64_t k, int64_t n) {
+    S* sums = grad_gates + row * weights.projected();
+    for_each_vector<T>(H, [&](int64_t k, auto n) {
       Vector<T> sum_r(T(0)), sum_z(T(0)), sum_candidate(T(0)), sum_inside(T(0));
       for (int64_t slot = 0; slot < C; slot++) {
         const Vector<T> reciprocal(T(1) / T(slot + 1));
         const int64_t place = (slot * rows + row) * H + k, next = ((slot + 1) % C * rows + row) * H + k;
-        T* a = activations + (slot * rows + row) * 3 * H + k;
+        S* a = activations + (slot * rows + row) * 3 * H + k;
         const auto r = load(a, n), z = load(a + H, n), candidate = load(a + 2 * H, n);
         const auto grad_h = load(grad_output + next, n);
         const auto s = load(temporal + place, n) * reciprocal;
@@ -441,280 +645,502 @@ void gru_backward(
   }
 }
 
-template <typename T>
-void rnn_backward(const Layer& layer, const Chunk& chunk, T* activations, const T* grad_output, T* grad_gates) {
-  const int64_t H = layer.hidden, C = layer.channels, rows = chunk.rows;
+template <typename S>
+void rnn_backward(
+    const Weights& weights, const Chunk& chunk, S* activations, const Compute<S>* grad_output, S* grad_gates) {
+  using T = Compute<S>;
+  const int64_t H = weights.hidden, C = weights.channels, rows = chunk.rows;
   const Vector<T> one(T(1));
   for (int64_t row = 0; row < rows; row++) {
-    for_each_vector<T>(H, [&](int64_t k, int64_t n) {
+    for_each_vector<T>(H, [&](int64_t k, auto n) {
       Vector<T> sum(T(0));
       for (int64_t slot = 0; slot < C; slot++) {
         const Vector<T> reciprocal(T(1) / T(slot + 1));
-        T* a = activations + (slot * rows + row) * H + k;
+        S* a = activations + (slot * rows + row) * H + k;
         const auto h = load(a, n);
         const auto grad = load(grad_output + ((slot + 1) % C * rows + row) * H + k, n) * (one - h * h);
         store(grad * reciprocal, a, n);
         sum = sum + grad;
       }
-      store(sum, grad_gates + row * H + k, n);
+      store(sum, grad_gates + row * weights.projected() + k, n);
     });
   }
 }
 
+// The gradients of what a forward pass returned; undefined where there is none.
+struct OutputGradients {
+  Tensor output, alpha, history, memory;
+
+  OutputGradients(
+      const OptionalTensor& output, const OptionalTensor& alpha, const OptionalTensor& history,
+      const OptionalTensor& memory) {
+    if (output) this->output = output->contiguous();
+    if (alpha) this->alpha = alpha->contiguous();
+    if (history) this->history = history->contiguous();
+    if (memory) this->memory = memory->contiguous();
+  }
+};
+
+// What a backward pass makes of the inputs, shared by the chunks.
+struct InputGradients {
+  Tensor projected;        // (T, B, G + K)
+  Tensor history, memory;  // undefined where they are not needed
+  Tensor inside;           // (T, B, H) of type Compute, GRU only: of the candidate's bias inside the reset gate
+};
+
+void add(Tensor& sum, const Tensor& term) {
+  if (!sum.defined()) {
+    sum = term;
+  } else if (term.defined()) {
+    sum.add_(term);
+  }
+}
+
+// The gradients of the weights from some rows, added to what is there.
+struct WeightGradients {
+  Tensor weight_hh, v_hidden, score;
+  std::vector<Tensor> connections;
+
+  void add(const WeightGradients& other) {
+    ::add(weight_hh, other.weight_hh);
+    ::add(v_hidden, other.v_hidden);
+    ::add(score, other.score);
+    connections.resize(other.connections.size());
+    for (size_t j = 0; j < connections.size(); j++) ::add(connections[j], other.connections[j]);
+  }
+};
+
+// sum += x^T y. The product with the smaller matrix on the left is up to a third faster.
+void add_product(Tensor& sum, const Tensor& x, const Tensor& y) {
+  const bool is_swapped = x.size(1) > y.size(1);
+  const Tensor &left = is_swapped ? y : x, &right = is_swapped ? x : y;
+  if (sum.defined()) {
+    Tensor out = is_swapped ? sum.t() : sum;
+    at::addmm_out(out, out, left.t(), right);
+  } else {
+    const Tensor product = at::mm(left.t(), right);
+    sum = is_swapped ? product.t() : product;
+  }
+}
+
 // Backward of attend: `scores` become the gradients of what stood in tanh, `grad_hidden` (C + T, C, rows, H) gets the share
-// of Eq. 4 alone, `grad_input` (T, B, K) the sums over the slots; the gradient of r is added to `grad_score` (K,).
-template <typename T>
+// of Eq. 4 alone, `grad_projected` (T, B, G + K) the sums over the slots; the gradient of r is added to `grad_score` (K,).
+template <typename S>
 void attend_backward(
-    const Layer& layer, const Chunk& chunk, const Tensor& grad_output, const OptionalTensor& grad_weights,
-    const Tensor& weights, Tensor& grad_hidden, Tensor& grad_input, Tensor& grad_score) {
-  const int64_t H = layer.hidden, C = layer.channels, K = layer.attention, rows = chunk.rows;
-  const T* hidden = chunk.hidden.data_ptr<T>() + C * C * rows * H;
-  T* grad_h = grad_hidden.data_ptr<T>() + C * C * rows * H;
-  T* scores = chunk.scores.data_ptr<T>();
-  const T* r = layer.score.data_ptr<T>();
-  T* grad_r = grad_score.data_ptr<T>();
+    const Weights& weights, const Inputs& inputs, const Chunk& chunk, const OutputGradients& gradients, const Tensor& alpha,
+    Compute<S>* grad_hidden, S* grad_projected, Compute<S>* grad_score) {
+  using T = Compute<S>;
+  const int64_t H = weights.hidden, C = weights.channels, K = weights.attention, rows = chunk.rows;
+  const S* hidden = chunk.hidden.const_data_ptr<S>() + C * C * rows * H;
+  T* grad_h = grad_hidden + C * C * rows * H;
+  S* scores = chunk.scores.data_ptr<S>();
+  const S* r = K ? weights.score.const_data_ptr<S>() : nullptr;
+  const T* grad_alpha = gradients.alpha.defined() ? gradients.alpha.const_data_ptr<T>() : nullptr;
   const Vector<T> one(T(1));
   std::vector<T> grad_e(C);
-  for (int64_t step = 0; step < layer.steps; step++) {
+  for (int64_t step = 0; step < inputs.steps(); step++) {
     for (int64_t row = 0; row < rows; row++) {
-      const int64_t place = step * layer.batch + chunk.first + row;
-      if (step >= layer.length(chunk.first + row)) {
+      const int64_t place = step * inputs.batch() + chunk.first + row;
+      S* grad_input = grad_projected + place * weights.projected() + weights.width;
+      if (step >= inputs.length(chunk.first + row) || !gradients.output.defined()) {
         for (int64_t slot = 0; slot < C; slot++) {
           std::fill_n(grad_h + ((step * C + slot) * rows + row) * H, H, T(0));
-          std::fill_n(scores + ((step * C + slot) * rows + row) * K, K, T(0));
+          std::fill_n(scores + ((step * C + slot) * rows + row) * K, K, S(0));
         }
-        std::fill_n(grad_input.data_ptr<T>() + place * K, K, T(0));
+        std::fill_n(grad_input, K, S(0));
         continue;
       }
-      const T* grad = grad_output.data_ptr<T>() + place * H;
-      const T* weight = weights.data_ptr<T>() + place * C;
+      const S* grad = gradients.output.const_data_ptr<S>() + place * H;
+      if (!K) {
+        copy(grad_h + (step * rows + row) * H, grad, H);
+        continue;
+      }
+      const T* weight = alpha.const_data_ptr<T>() + place * C;
       T mean = 0;
       for (int64_t slot = 0; slot < C; slot++) {
         const int64_t at_slot = ((step * C + slot) * rows + row) * H;
         const Vector<T> w(weight[slot]);
         Vector<T> sum(T(0));
-        for_each_vector<T>(H, [&](int64_t k, int64_t n) {
+        for_each_vector<T>(H, [&](int64_t k, auto n) {
           const auto g = load(grad + k, n);
           sum = sum + g * load(hidden + at_slot + k, n);
           store(g * w, grad_h + at_slot + k, n);
         });
-        grad_e[slot] = sum_of<T>(sum) + (grad_weights ? grad_weights->data_ptr<T>()[place * C + slot] : T(0));
+        grad_e[slot] = sum_of<T>(sum) + (grad_alpha ? grad_alpha[place * C + slot] : T(0));
         mean += grad_e[slot] * weight[slot];
       }
       for (int64_t slot = 0; slot < C; slot++) {
         grad_e[slot] = weight[slot] * (grad_e[slot] - mean);
       }
-      for_each_vector<T>(K, [&](int64_t k, int64_t n) {
-        Vector<T> sum(T(0)), sum_r = load(grad_r + k, n);
+      for_each_vector<T>(K, [&](int64_t k, auto n) {
+        Vector<T> sum(T(0)), sum_r = load(grad_score + k, n);
         for (int64_t slot = 0; slot < C; slot++) {
-          T* score = scores + ((step * C + slot) * rows + row) * K + k;
+          S* score = scores + ((step * C + slot) * rows + row) * K + k;
           const auto value = load(score, n);
           const auto g = Vector<T>(grad_e[slot]) * load(r + k, n) * (one - value * value);
           store(g, score, n);
           sum = sum + g;
           sum_r = sum_r + Vector<T>(grad_e[slot]) * value;
         }
-        store(sum_r, grad_r + k, n);
-        store(sum, grad_input.data_ptr<T>() + place * K + k, n);
+        store(sum_r, grad_score + k, n);
+        store(sum, grad_input + k, n);
       });
     }
   }
 }
 
-struct Gradients {
-  Tensor gates, attention_input, inside;                 // shared by the chunks: (T, B, G), (T, B, K), (T, B, H)
-  Tensor history, memory;                                // shared by the chunks: (B, C, C, H), (B, C, H)
-  Tensor weight_hh, weight_connection, v_hidden, score;  // of one chunk
-};
-
-template <typename T>
+template <typename S>
 void backward_chunk(
-    const Layer& layer, const Chunk& chunk, const Tensor& weights, const Tensor& grad_output,
-    const OptionalTensor& grad_weights, const OptionalTensor& grad_history, const OptionalTensor& grad_memory,
-    bool needs_history, Gradients& gradients) {
-  const int64_t H = layer.hidden, C = layer.channels, K = layer.attention, steps = layer.steps, rows = chunk.rows;
+    const Weights& weights, const Products& transposed, const Inputs& inputs, const Chunk& chunk, const Tensor& alpha,
+    const OutputGradients& upstream, InputGradients& gradients, WeightGradients* weight_gradients) {
+  using T = Compute<S>;
+  const int64_t H = weights.hidden, C = weights.channels, K = weights.attention, steps = inputs.steps(), rows = chunk.rows;
   const int64_t first = chunk.first, step_size = C * rows * H;
-  const bool is_lstm = layer.cell == Cell::lstm, is_gru = layer.cell == Cell::gru;
-  const auto options = layer.gates.options();
+  const bool is_lstm = weights.cell == Cell::lstm, is_gru = weights.cell == Cell::gru;
+  const bool needs_history = gradients.history.defined();
+  const auto options = inputs.projected.options();
+  const auto sums = options.dtype(compute_type(options.dtype().toScalarType()));
 
-  Tensor grad_hidden = at::empty_like(chunk.hidden);
-  grad_hidden.narrow(0, 0, C).zero_();
-  gradients.score = at::zeros({K}, options);
-  attend_backward<T>(
-      layer, chunk, grad_output, grad_weights, weights, grad_hidden, gradients.attention_input, gradients.score);
-  const Tensor outputs = chunk.hidden.narrow(0, C, steps).view({-1, H});
-  const Tensor grad_scores = chunk.scores.view({-1, K});
-  Tensor grad_outputs = grad_hidden.narrow(0, C, steps).view({-1, H});
-  at::addmm_out(grad_outputs, grad_outputs, grad_scores, layer.v_hidden);
-  gradients.v_hidden = at::mm(grad_scores.t(), outputs);
-
-  if (grad_history) {
-    for (int64_t b = 0; b < rows; b++) {
-      const int64_t length = layer.length(first + b);
-      for (int64_t j = 1; j <= C; j++) {
-        grad_hidden[C + length - j].select(1, b).add_((*grad_history)[first + b][j - 1]);
-      }
+  const Tensor grad_hidden = at::empty(chunk.hidden.sizes(), sums), grad_score = at::zeros({K}, sums);
+  T* grad_h = grad_hidden.data_ptr<T>();
+  std::fill_n(grad_h, C * step_size, T(0));
+  attend_backward<S>(
+      weights, inputs, chunk, upstream, alpha, grad_h, gradients.projected.data_ptr<S>(), grad_score.data_ptr<T>());
+  if (K) {
+    const Tensor grad_scores = chunk.scores.view({-1, K});
+    const Tensor product = transposed.v(grad_scores);
+    add(grad_h + C * step_size, product.const_data_ptr<S>(), steps * step_size);
+    if (weight_gradients) {
+      add_product(weight_gradients->v_hidden, grad_scores, chunk.hidden.narrow(0, C, steps).view({-1, H}));
+      add(weight_gradients->score, grad_score.to(options.dtype()));
+    }
+  }
+  if (upstream.history.defined()) {
+    const S* from = upstream.history.const_data_ptr<S>();
+    for (int64_t row = 0; row < rows; row++) {
+      const int64_t end = C + inputs.length(first + row);
+      for_each_history(weights, chunk, row, end, [&](int64_t to, int64_t at) { add(grad_h + to, from + at, H); });
     }
   }
 
-  Tensor carried = at::zeros({2, is_lstm ? C : 0, rows, H}, options);
-  Tensor grad_summed = layer.connects_states ? at::empty({steps, C, rows, H}, options) : chunk.activations;
-  Tensor interpolated = at::empty({is_gru ? C : 0, rows, H}, options);
-  T* activations = chunk.activations.data_ptr<T>();
+  const Tensor carried = at::zeros({2, is_lstm ? C : 0, rows, H}, sums);
+  const auto add_memory = [&](T* to, int64_t row) {
+    const S* from = upstream.memory.const_data_ptr<S>() + (first + row) * C * H;
+    for (int64_t slot = 0; slot < C; slot++) add(to + (slot * rows + row) * H, from + slot * H, H);
+  };
+  const Tensor grad_summed =
+      weights.connects_states ? at::empty({steps, C, rows, H}, options) : chunk.activations;
+  const Tensor interpolated = at::empty({is_gru ? C : 0, rows, H}, sums);
+  T* c = carried.data_ptr<T>();
   for (int64_t step = steps - 1; step >= 0; step--) {
     const int64_t row = C + step;
-    T* a = activations + step * C * rows * layer.width;
-    T* gates = gradients.gates.data_ptr<T>() + (step * layer.batch + first) * layer.width;
-    const T* grad_h = grad_hidden.data_ptr<T>() + row * step_size;
+    S* a = chunk.activations.data_ptr<S>() + step * C * rows * weights.width;
+    S* gates = gradients.projected.data_ptr<S>() + (step * inputs.batch() + first) * weights.projected();
+    const T* grad_output = grad_h + row * step_size;
     if (is_lstm) {
-      Tensor now = carried[(step + 1) % 2], previous = carried[step % 2];
-      if (grad_memory) {
+      T* now = c + (step + 1) % 2 * step_size;
+      if (upstream.memory.defined()) {
         for (int64_t b = 0; b < rows; b++) {
-          if (layer.length(first + b) == step + 1) now.select(1, b).add_((*grad_memory)[first + b]);
+          if (inputs.length(first + b) == step + 1) add_memory(now, b);
         }
       }
-      lstm_backward<T>(layer, chunk, step, a, grad_h, now.data_ptr<T>(), previous.data_ptr<T>(), gates);
+      lstm_backward<S>(weights, chunk, step, a, grad_output, now, c + step % 2 * step_size, gates);
     } else if (is_gru) {
-      T* inside = gradients.inside.data_ptr<T>() + (step * layer.batch + first) * H;
-      gru_backward<T>(layer, chunk, step, a, grad_h, interpolated.data_ptr<T>(), gates, inside);
+      T* inside = gradients.inside.data_ptr<T>() + (step * inputs.batch() + first) * H;
+      gru_backward<S>(weights, chunk, step, a, grad_output, interpolated.data_ptr<T>(), gates, inside);
     } else {
-      rnn_backward<T>(layer, chunk, a, grad_h, gates);
+      rnn_backward<S>(weights, chunk, a, grad_output, gates);
     }
-    if (layer.connects_states) {
-      Tensor target = grad_summed[step].view({-1, H});
-      at::mm_out(target, chunk.activations[step].view({-1, layer.width}), layer.weight_hh);
+    if (weights.connects_states) {
+      const Tensor product = transposed.hh(chunk.activations[step].view({-1, weights.width}));
+      copy(grad_summed.data_ptr<S>() + step * step_size, product.const_data_ptr<S>(), step_size);
       if (is_gru) grad_summed[step].add_(interpolated);
     }
     for (int64_t j = 1; j <= C; j++) {
       if (step < j && !needs_history) break;
-      Tensor target = slots_before(grad_hidden[row - j], j - 1);
-      at::addmm_out(target, target, slots_from(grad_summed[step], j - 1), layer.weight_connection[j - 1]);
-      if (!layer.connects_states && is_gru) target.add_(slots_from(interpolated, j - 1));
+      T* to = grad_h + (row - j) * step_size;
+      const Tensor product = transposed.connections[j - 1](slots_from(grad_summed[step], j - 1));
+      add(to, product.const_data_ptr<S>(), product.numel());
+      if (!weights.connects_states && is_gru) {
+        add(to, interpolated.const_data_ptr<T>() + (j - 1) * rows * H, product.numel());
+      }
     }
   }
 
-  gradients.weight_connection = at::empty_like(layer.weight_connection);
-  for (int64_t j = 1; j <= C; j++) {
-    const Tensor source = grad_summed.narrow(1, j - 1, C - j + 1).reshape({-1, layer.connected()});
-    const Tensor target = chunk.hidden.narrow(0, C - j, steps).narrow(1, 0, C - j + 1).reshape({-1, H});
-    Tensor out = gradients.weight_connection[j - 1];
-    at::mm_out(out, source.t(), target);
-  }
-  if (layer.connects_states) {
-    gradients.weight_hh = at::mm(chunk.activations.view({-1, layer.width}).t(), chunk.temporal.view({-1, H}));
+  if (weight_gradients) {
+    const int64_t connected = weights.weight_connection.size(1);
+    weight_gradients->connections.resize(C);
+    for (int64_t j = 1; j <= C; j++) {
+      const Tensor source = grad_summed.narrow(1, j - 1, C - j + 1).reshape({-1, connected});
+      const Tensor target = chunk.hidden.narrow(0, C - j, steps).narrow(1, 0, C - j + 1).reshape({-1, H});
+      add_product(weight_gradients->connections[j - 1], source, target);
+    }
+    if (weights.connects_states) {
+      add_product(
+          weight_gradients->weight_hh, chunk.activations.view({-1, weights.width}), chunk.temporal.view({-1, H}));
+    }
   }
   if (needs_history) {
-    gradients.history.narrow(0, first, rows).copy_(grad_hidden.narrow(0, 0, C).flip(0).permute({2, 0, 1, 3}));
-    if (is_lstm) {
-      Tensor start = carried[0];
-      if (grad_memory) {
-        for (int64_t b = 0; b < rows; b++) {
-          if (layer.length(first + b) == 0) start.select(1, b).add_((*grad_memory)[first + b]);
-        }
-      }
-      gradients.memory.narrow(0, first, rows).copy_(start.transpose(0, 1));
+    S* history = gradients.history.data_ptr<S>();
+    for (int64_t row = 0; row < rows; row++) {
+      for_each_history(weights, chunk, row, C, [&](int64_t from, int64_t to) { copy(history + to, grad_h + from, H); });
+    }
+  }
+  if (needs_history && is_lstm) {
+    for (int64_t b = 0; b < rows; b++) {
+      if (upstream.memory.defined() && inputs.length(first + b) == 0) add_memory(c, b);
+      S* to = gradients.memory.data_ptr<S>() + (first + b) * C * H;
+      for (int64_t slot = 0; slot < C; slot++) copy(to + slot * H, c + (slot * rows + b) * H, H);
     }
   }
 }
 
-// The first row of each chunk, and the end: as many chunks as threads, none of them tiny.
-std::vector<int64_t> boundaries(int64_t batch) {
-  const int64_t chunks = std::max<int64_t>(1, std::min<int64_t>(at::get_num_threads(), batch / 4));
+// The first row of each chunk, and the end: as many chunks as threads or a multiple of that, so that the gates of a step of
+// one stay in a core's cache, but none of them tiny.
+std::vector<int64_t> boundaries(const Weights& weights, int64_t batch) {
+  constexpr int64_t smallest = 4, cache = 3 << 18, enough = 32;
+  const int64_t threads = at::get_num_threads();
+  const int64_t row = weights.channels * weights.width * weights.weight_connection.element_size();
+  const int64_t most = std::max(cache / row, enough);
+  const int64_t rounds = (batch + threads * most - 1) / (threads * most);
+  const int64_t chunks = std::max<int64_t>(1, std::min(rounds * threads, batch / smallest));
   std::vector<int64_t> first;
   for (int64_t i = 0; i <= chunks; i++) first.push_back(batch * i / chunks);
   return first;
 }
 
-// Returns output (T, B, H), channel attention in slot order (T, B, C), the last history (B, C, C, H) and memory (B, C, H or
-// 0) of each row, and the buffers that backward needs, six for each chunk; none unless `keep`.
-std::tuple<Tensor, Tensor, Tensor, Tensor, std::vector<Tensor>> forward(
-    const std::string& cell, const Tensor& gates, const Tensor& attention_input, const OptionalTensor& candidate_bias,
-    const Tensor& history, const Tensor& memory, const OptionalTensor& weight_hh, const Tensor& weight_connection,
-    const Tensor& v_hidden, const Tensor& score, const OptionalTensor& lengths, bool keep) {
-  const at::NoGradGuard no_grad;
-  Layer layer = layer_of(
-      cell, gates, attention_input, candidate_bias, weight_hh, weight_connection, v_hidden, score, lengths);
-  transpose_weights(layer);
-  const auto options = layer.gates.options();
-  Tensor output = at::empty({layer.steps, layer.batch, layer.hidden}, options);
-  Tensor weights = at::empty({layer.steps, layer.batch, layer.channels}, options);
-  Tensor last_history = at::empty({layer.batch, layer.channels, layer.channels, layer.hidden}, options);
-  Tensor last_memory = at::empty(memory.sizes(), options);
-  const bool has_history = history.any().item<bool>();
-  const std::vector<int64_t> first = boundaries(layer.batch);
-  std::vector<Chunk> chunks(first.size() - 1);
-  AT_DISPATCH_FLOATING_TYPES(layer.gates.scalar_type(), "multi_channel_rnn_forward", [&] {
-    at::parallel_for(0, chunks.size(), 1, [&](int64_t begin, int64_t end) {
-      const at::NoGradGuard no_grad_in_this_thread;
-      for (int64_t i = begin; i < end; i++) {
-        chunks[i] = forward_chunk<scalar_t>(
-            layer, first[i], first[i + 1] - first[i], history, memory, has_history, keep, output, weights, last_history,
-            last_memory);
-      }
-    });
-  });
-  std::vector<Tensor> saved;
-  if (keep) {
-    for (const Chunk& chunk : chunks) {
-      for (const Tensor& buffer : chunk.saved()) saved.push_back(buffer);
-    }
-  }
-  return {output, weights, last_history, last_memory, saved};
+// The rows of the largest chunk.
+int64_t rows_of(const std::vector<int64_t>& boundaries) {
+  const int64_t chunks = boundaries.size() - 1;
+  return (boundaries.back() + chunks - 1) / chunks;
 }
 
-// Returns the gradients of gates, attention_input, candidate_bias, history, memory, weight_hh, weight_connection, v_hidden
-// and score; undefined where there is none. Overwrites the saved buffers.
-std::vector<OptionalTensor> backward(
-    const std::string& cell, const Tensor& gates, const Tensor& attention_input, const OptionalTensor& candidate_bias,
-    const OptionalTensor& weight_hh, const Tensor& weight_connection, const Tensor& v_hidden, const Tensor& score,
-    const OptionalTensor& lengths, const Tensor& weights, const std::vector<Tensor>& saved, const Tensor& grad_output,
-    const OptionalTensor& grad_weights, const OptionalTensor& grad_history, const OptionalTensor& grad_memory,
-    bool needs_history) {
-  const at::NoGradGuard no_grad;
-  const Layer layer = layer_of(
-      cell, gates, attention_input, candidate_bias, weight_hh, weight_connection, v_hidden, score, lengths);
-  const auto options = layer.gates.options();
-  const int64_t C = layer.channels, H = layer.hidden;
-  const bool is_lstm = layer.cell == Cell::lstm, is_gru = layer.cell == Cell::gru;
-  Gradients shared;
-  shared.gates = at::empty_like(layer.gates);
-  shared.attention_input = at::empty_like(layer.attention_input);
-  if (is_gru) shared.inside = at::empty({layer.steps, layer.batch, H}, options);
-  if (needs_history) {
-    shared.history = at::empty({layer.batch, C, C, H}, options);
-    shared.memory = at::empty({layer.batch, C, is_lstm ? H : 0}, options);
-  }
-  std::vector<Gradients> gradients(saved.size() / 6, shared);
-  const Tensor grad_out = grad_output.contiguous();
-  const OptionalTensor grad_attention = grad_weights ? OptionalTensor(grad_weights->contiguous()) : std::nullopt;
-  AT_DISPATCH_FLOATING_TYPES(layer.gates.scalar_type(), "multi_channel_rnn_backward", [&] {
-    at::parallel_for(0, gradients.size(), 1, [&](int64_t begin, int64_t end) {
+// Calls body(S(), i) for every chunk i, on threads of their own.
+template <typename Body>
+void for_each_chunk(at::ScalarType type, int64_t chunks, const Body& body) {
+  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, type, "multi_channel_rnn", [&] {
+    const auto run = [&](int64_t i) {
       const at::NoGradGuard no_grad_in_this_thread;
-      for (int64_t i = begin; i < end; i++) {
-        int64_t first = 0;
-        for (int64_t before = 0; before < i; before++) first += saved[6 * before].size(2);
-        const Chunk chunk = chunk_of(first, {saved.begin() + 6 * i, saved.begin() + 6 * (i + 1)});
-        backward_chunk<scalar_t>(
-            layer, chunk, weights, grad_out, grad_attention, grad_history, grad_memory, needs_history, gradients[i]);
-      }
+      body(scalar_t(), i);
+    };
+    // Alone, its products may use all threads.
+    if (chunks == 1) return run(0);
+    at::parallel_for(0, chunks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) run(i);
     });
   });
-  for (size_t i = 1; i < gradients.size(); i++) {
-    if (layer.connects_states) gradients[0].weight_hh.add_(gradients[i].weight_hh);
-    gradients[0].weight_connection.add_(gradients[i].weight_connection);
-    gradients[0].v_hidden.add_(gradients[i].v_hidden);
-    gradients[0].score.add_(gradients[i].score);
-  }
-  const auto optional = [](const Tensor& tensor) { return tensor.defined() ? OptionalTensor(tensor) : std::nullopt; };
-  const Tensor bias = is_gru ? shared.inside.sum({0, 1}) : Tensor();
-  return {
-      shared.gates, shared.attention_input, optional(bias), optional(shared.history), optional(shared.memory),
-      optional(gradients[0].weight_hh), gradients[0].weight_connection, gradients[0].v_hidden, gradients[0].score};
 }
+
+std::vector<Chunk> run_forward(
+    const Weights& weights, const Products& products, const Inputs& inputs, const std::vector<int64_t>& first, bool keep,
+    Outputs& outputs) {
+  std::vector<Chunk> chunks(first.size() - 1);
+  for_each_chunk(inputs.projected.scalar_type(), chunks.size(), [&](auto number, int64_t i) {
+    chunks[i] =
+        forward_chunk<decltype(number)>(weights, products, inputs, first[i], first[i + 1] - first[i], keep, outputs);
+  });
+  return chunks;
+}
+
+InputGradients run_backward(
+    const Weights& weights, const Products& transposed, const Inputs& inputs, const std::vector<Chunk>& chunks,
+    const Tensor& alpha, const OutputGradients& upstream, bool needs_history,
+    std::vector<WeightGradients>* weight_gradients) {
+  const auto options = inputs.projected.options();
+  InputGradients gradients;
+  gradients.projected = at::empty_like(inputs.projected);
+  if (weights.cell == Cell::gru) {
+    gradients.inside = at::empty(
+        {inputs.steps(), inputs.batch(), weights.hidden}, options.dtype(compute_type(options.dtype().toScalarType())));
+  }
+  if (needs_history) {
+    gradients.history = at::empty_like(inputs.history);
+    gradients.memory = at::empty_like(inputs.memory);
+  }
+  if (weight_gradients && weight_gradients->size() < chunks.size()) weight_gradients->resize(chunks.size());
+  for_each_chunk(options.dtype().toScalarType(), chunks.size(), [&](auto number, int64_t i) {
+    backward_chunk<decltype(number)>(
+        weights, transposed, inputs, chunks[i], alpha, upstream, gradients,
+        weight_gradients ? &(*weight_gradients)[i] : nullptr);
+  });
+  return gradients;
+}
+
+// projected, alpha, and the buffers of each chunk.
+std::vector<Tensor> saved_of(const Inputs& inputs, const Outputs& outputs, const std::vector<Chunk>& chunks) {
+  std::vector<Tensor> saved{inputs.projected, outputs.alpha};
+  for (const Chunk& chunk : chunks) {
+    for (const Tensor& buffer : chunk.saved()) saved.push_back(buffer);
+  }
+  return saved;
+}
+
+std::vector<Chunk> chunks_of(const std::vector<Tensor>& saved) {
+  std::vector<Chunk> chunks;
+  int64_t first = 0;
+  for (auto at = saved.begin() + 2; at != saved.end(); at += Chunk::saved_tensors) {
+    chunks.push_back(chunk_of(first, {at, at + Chunk::saved_tensors}));
+    first += chunks.back().rows;
+  }
+  return chunks;
+}
+
+OptionalTensor optional(const Tensor& tensor) { return tensor.defined() ? OptionalTensor(tensor) : std::nullopt; }
+
+Tensor stacked(const std::vector<Tensor>& tensors) { return tensors.empty() ? Tensor() : at::stack(tensors); }
+
+// x (T, B, D) -> Inputs::projected (T, B, G + K).
+Tensor project(const Product& input, const Tensor& x) {
+  return input(x.reshape({-1, x.size(-1)})).view({x.size(0), x.size(1), -1});
+}
+
+using ForwardResult = std::tuple<Tensor, Tensor, Tensor, Tensor, std::vector<Tensor>>;
+
+// A whole sequence x (T, B, D). Returns output (T, B, H), channel attention in slot order (T, B, C), the last history (B, C,
+// C, H) and memory (B, C, H or 0) of each row, and what backward needs; nothing unless `keep`.
+ForwardResult forward(
+    const std::string& cell, const Tensor& x, const Tensor& history, const Tensor& memory, const Tensor& weight_input,
+    const Tensor& bias_input, const OptionalTensor& candidate_bias, const OptionalTensor& weight_hh,
+    const Tensor& weight_connection, const OptionalTensor& v_hidden, const OptionalTensor& score,
+    const OptionalTensor& lengths, bool keep) {
+  const at::NoGradGuard no_grad;
+  const Weights weights = weights_of(cell, candidate_bias, weight_hh, weight_connection, v_hidden, score);
+  const Product input(weight_input, x.size(0) * x.size(1), bias_input);
+  const Inputs inputs(project(input, x), history, memory, lengths);
+  const auto first = boundaries(weights, inputs.batch());
+  const Products products(weights, rows_of(first), keep ? inputs.steps() : 1, false);
+  Outputs outputs(weights, inputs);
+  const auto chunks = run_forward(weights, products, inputs, first, keep, outputs);
+  return {
+      outputs.output, outputs.alpha, outputs.history, outputs.memory,
+      keep ? saved_of(inputs, outputs, chunks) : std::vector<Tensor>()};
+}
+
+// Returns the gradients of x, history, memory, weight_input, bias_input, candidate_bias, weight_hh, weight_connection,
+// v_hidden and score; none where there is none. Overwrites the saved buffers.
+std::vector<OptionalTensor> backward(
+    const std::string& cell, const Tensor& x, const Tensor& history, const Tensor& memory, const Tensor& weight_input,
+    const Tensor& bias_input, const OptionalTensor& candidate_bias, const OptionalTensor& weight_hh,
+    const Tensor& weight_connection, const OptionalTensor& v_hidden, const OptionalTensor& score,
+    const OptionalTensor& lengths, const std::vector<Tensor>& saved, const OptionalTensor& grad_output,
+    const OptionalTensor& grad_alpha, const OptionalTensor& grad_history, const OptionalTensor& grad_memory,
+    bool needs_x, bool needs_history) {
+  const at::NoGradGuard no_grad;
+  const Weights weights = weights_of(cell, candidate_bias, weight_hh, weight_connection, v_hidden, score);
+  const Inputs inputs(saved[0], history, memory, lengths);
+  const auto chunks = chunks_of(saved);
+  const Products transposed(weights, chunks.back().rows, inputs.steps(), true);
+  const bool is_attention_alone = grad_alpha && !grad_output;
+  const OutputGradients upstream(
+      is_attention_alone ? OptionalTensor(at::zeros({inputs.steps(), inputs.batch(), weights.hidden}, x.options()))
+                         : grad_output,
+      grad_alpha, grad_history, grad_memory);
+  std::vector<WeightGradients> by_chunk;
+  const InputGradients gradients =
+      run_backward(weights, transposed, inputs, chunks, saved[1], upstream, needs_history, &by_chunk);
+  WeightGradients sum;
+  for (const auto& part : by_chunk) sum.add(part);
+  const Tensor rows = x.reshape({-1, x.size(-1)}), grad_projected = gradients.projected.view({rows.size(0), -1});
+  Tensor grad_x, grad_input;
+  if (needs_x) grad_x = Product(weight_input.t(), rows.size(0))(grad_projected).view(x.sizes());
+  add_product(grad_input, grad_projected, rows);
+  return {
+      optional(grad_x), optional(gradients.history), optional(gradients.memory), grad_input, grad_projected.sum(0),
+      gradients.inside.defined() ? OptionalTensor(gradients.inside.sum({0, 1}).to(x.dtype())) : std::nullopt,
+      optional(sum.weight_hh), optional(stacked(sum.connections)), optional(sum.v_hidden), optional(sum.score)};
+}
+
+// One layer, a step at a time: everything that is the same for all steps is prepared once, and the gradients of the
+// weights are summed here until they are asked for.
+class Steps {
+ public:
+  // `weight_input` (G + K, D) and `bias_input` (G + K,) make Inputs::projected from x.
+  Steps(
+      const std::string& cell, const Tensor& weight_input, const Tensor& bias_input, const OptionalTensor& candidate_bias,
+      const OptionalTensor& weight_hh, const Tensor& weight_connection, const OptionalTensor& v_hidden,
+      const OptionalTensor& score, int64_t batch)
+      : weights_(weights_of(cell, candidate_bias, weight_hh, weight_connection, v_hidden, score)),
+        weight_input_(weight_input.contiguous()), batch_(batch), input_(weight_input_, batch, bias_input.contiguous()),
+        products_(weights_, rows_of(boundaries(weights_, batch)), 1, false) {}
+
+  // x (B, D) -> output (B, H), the next history and memory, and what backward needs; nothing unless `keep`.
+  std::tuple<Tensor, Tensor, Tensor, std::vector<Tensor>> forward(
+      const Tensor& x, const Tensor& history, const Tensor& memory, bool keep) const {
+    const at::NoGradGuard no_grad;
+    const Inputs inputs(project(input_, x.unsqueeze(0)), history, memory, std::nullopt);
+    Outputs outputs(weights_, inputs);
+    const auto chunks = run_forward(weights_, products_, inputs, boundaries(weights_, inputs.batch()), keep, outputs);
+    return {
+        outputs.output[0], outputs.history, outputs.memory,
+        keep ? saved_of(inputs, outputs, chunks) : std::vector<Tensor>()};
+  }
+
+  // Returns the gradients of x, history and memory. Overwrites the saved buffers.
+  std::vector<Tensor> backward(
+      const Tensor& x, const Tensor& history, const Tensor& memory, const std::vector<Tensor>& saved,
+      const OptionalTensor& grad_output, const OptionalTensor& grad_history, const OptionalTensor& grad_memory,
+      bool needs_weights) {
+    const at::NoGradGuard no_grad;
+    if (!transposed_) {
+      transposed_.emplace(weights_, rows_of(boundaries(weights_, batch_)), 1, true);
+      transposed_input_ = Product(weight_input_.t(), batch_);
+    }
+    const Inputs inputs(saved[0], history, memory, std::nullopt);
+    const OptionalTensor output = grad_output ? OptionalTensor(grad_output->unsqueeze(0)) : std::nullopt;
+    const OutputGradients upstream(output, std::nullopt, grad_history, grad_memory);
+    const InputGradients gradients = run_backward(
+        weights_, *transposed_, inputs, chunks_of(saved), saved[1], upstream, true, needs_weights ? &by_chunk_ : nullptr);
+    const Tensor grad_projected = gradients.projected[0];
+    if (needs_weights) {
+      add_product(grad_input_, grad_projected, x);
+      add(grad_bias_, grad_projected.sum(0));
+      if (gradients.inside.defined()) add(grad_inside_, gradients.inside[0].sum(0));
+    }
+    return {transposed_input_(grad_projected), gradients.history, gradients.memory};
+  }
+
+  // The gradients of weight_input, bias_input, candidate_bias, weight_hh, weight_connection, v_hidden and score since the
+  // last call.
+  std::vector<OptionalTensor> take_gradients() {
+    const at::NoGradGuard no_grad;
+    WeightGradients sum;
+    for (const auto& part : by_chunk_) sum.add(part);
+    const auto type = weight_input_.dtype();
+    const OptionalTensor inside =
+        grad_inside_.defined() ? OptionalTensor(grad_inside_.to(type)) : std::nullopt;
+    std::vector<OptionalTensor> taken = {
+        optional(grad_input_), optional(grad_bias_), inside, optional(sum.weight_hh), optional(stacked(sum.connections)),
+        optional(sum.v_hidden), optional(sum.score)};
+    by_chunk_.clear();
+    grad_input_ = grad_bias_ = grad_inside_ = Tensor();
+    return taken;
+  }
+
+ private:
+  Weights weights_;
+  Tensor weight_input_;
+  int64_t batch_;
+  Product input_, transposed_input_;
+  Products products_;
+  std::optional<Products> transposed_;
+  std::vector<WeightGradients> by_chunk_;
+  Tensor grad_input_, grad_bias_, grad_inside_;
+};
 
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
-  module.def("forward", &forward, pybind11::call_guard<pybind11::gil_scoped_release>());
-  module.def("backward", &backward, pybind11::call_guard<pybind11::gil_scoped_release>());
+  namespace py = pybind11;
+  const py::call_guard<py::gil_scoped_release> release;
+  module.def("forward", &forward, release);
+  module.def("backward", &backward, release);
+  py::class_<Steps>(module, "Steps")
+      .def(
+          py::init<
+              const std::string&, const Tensor&, const Tensor&, const OptionalTensor&, const OptionalTensor&, const Tensor&,
+              const OptionalTensor&, const OptionalTensor&, int64_t>(),
+          release)
+      .def("forward", &Steps::forward, release)
+      .def("backward", &Steps::backward, release)
+      .def("take_gradients", &Steps::take_gradients, release);
 }

@@ -38,7 +38,7 @@ def multi_channel_rnn(
 def multi_channel_rnn_step(
     x: Tensor, state: MultiChannelState, parameters: MultiChannelParameters, cell: str, connection: str
 ) -> tuple[Tensor, MultiChannelState]:
-    """See :func:`fairseq_plugins.kernels.multi_channel_rnn_step`."""
+    """A step of :func:`fairseq_plugins.kernels.multi_channel_stepper`."""
     output, state, _ = multi_channel_rnn(x.unsqueeze(0), None, state, parameters, cell, connection)
     return output.squeeze(0), state
 

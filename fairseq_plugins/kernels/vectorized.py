@@ -26,13 +26,19 @@ from .interface import MultiChannelOutput, MultiChannelParameters, MultiChannelS
 Recurrence = Callable[..., tuple[Tensor, Tensor]]
 
 
-def input_gates(x: Tensor, parameters: MultiChannelParameters, cell: str) -> tuple[Tensor, Tensor | None]:
-    """The input's share of the gates, shared by all channels: (..., G * H), and the GRU's candidate bias (H,)."""
+def input_bias(parameters: MultiChannelParameters, cell: str) -> tuple[Tensor, Tensor | None]:
+    """All biases that are added to the input's share of the gates (G * H,), and the GRU's candidate bias (H,)."""
     if cell != "gru":
-        return F.linear(x, parameters.weight_ih, parameters.bias_ih + parameters.bias_hh), None
+        return parameters.bias_ih + parameters.bias_hh, None
     hidden_size = parameters.weight_connection.size(-1)
     outside, inside = parameters.bias_hh.split([2 * hidden_size, hidden_size])
-    return F.linear(x, parameters.weight_ih, parameters.bias_ih + F.pad(outside, (0, hidden_size))), inside
+    return parameters.bias_ih + F.pad(outside, (0, hidden_size)), inside
+
+
+def input_gates(x: Tensor, parameters: MultiChannelParameters, cell: str) -> tuple[Tensor, Tensor | None]:
+    """The input's share of the gates, shared by all channels: (..., G * H), and the GRU's candidate bias (H,)."""
+    bias, candidate_bias = input_bias(parameters, cell)
+    return F.linear(x, parameters.weight_ih, bias), candidate_bias
 
 
 def attend(hidden: Tensor, x: Tensor, parameters: MultiChannelParameters, channel_dim: int) -> tuple[Tensor, Tensor]:
@@ -101,7 +107,7 @@ def multi_channel_rnn(
 def multi_channel_rnn_step(
     x: Tensor, state: MultiChannelState, parameters: MultiChannelParameters, cell: str, connection: str
 ) -> tuple[Tensor, MultiChannelState]:
-    """See :func:`fairseq_plugins.kernels.multi_channel_rnn_step`."""
+    """A step of :func:`fairseq_plugins.kernels.multi_channel_stepper`."""
     history, memory, time = state
     channels = history.size(1)
     gates, candidate_bias = input_gates(x, parameters, cell)

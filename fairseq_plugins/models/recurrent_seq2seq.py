@@ -245,8 +245,9 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         if cached is None:
             states, query = self._initial_states(encoder_out["summaries"], sentences)
             keys = self.attention.project_keys(encoder_out["encoder_out"][0])
+            step = self.stack.stepper(query.size(0)) if self.feeds_context or incremental_state is not None else None
         else:
-            states, query, keys = cached["states"], cached["query"], cached["keys"]
+            states, query, keys, step = cached["states"], cached["query"], cached["keys"], cached["step"]
 
         # Of N sentences, a row each; the decoder's B rows are the hypotheses of their beams.
         values, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
@@ -262,7 +263,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             outputs, contexts, weights = [], [], []
             for token in embedded.unbind(1):
                 context, step_weights = attend(query.unsqueeze(1))
-                query, states = self.stack.step(torch.cat([token, context.squeeze(1)], dim=-1), states)
+                query, states = step(torch.cat([token, context.squeeze(1)], dim=-1), states)
                 outputs.append(query)
                 contexts.append(context)
                 weights.append(step_weights)
@@ -273,14 +274,14 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             )
         else:
             if incremental_state is not None:
-                query, states = self.stack.step(embedded.squeeze(1), states)
+                query, states = step(embedded.squeeze(1), states)
                 output = query.unsqueeze(1)
             else:
                 output = self.stack(embedded.transpose(0, 1), None, states).output.transpose(0, 1)
             context, weights = attend(output)
 
         if incremental_state is not None:
-            cached = {"states": states, "query": query, "keys": keys, "sentences": sentences}
+            cached = {"states": states, "query": query, "keys": keys, "step": step, "sentences": sentences}
             self.set_incremental_state(incremental_state, "decoder", cached)
         x = torch.tanh(self.readout(torch.cat([output, context, embedded], dim=-1)))
         x = F.dropout(x, self.dropout, self.training)
@@ -301,6 +302,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
                 "states": reorder_states(cached["states"], new_order),
                 "query": cached["query"].index_select(0, new_order),
                 "keys": cached["keys"] if kept is None else cached["keys"].index_select(0, kept),
+                "step": cached["step"],
                 "sentences": rows,
             }
             self.set_incremental_state(incremental_state, "decoder", reordered)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from .. import kernels
 from .recurrent import LayerOutput, RecurrentLayer
 
 _CELLS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
@@ -74,6 +76,21 @@ class ConventionalRNN(RecurrentLayer):
             return hidden, ConventionalState(hidden, memory)
         hidden = _STEPS[self.cell](x, state.hidden, *weights)
         return hidden, ConventionalState(hidden, state.memory)
+
+    def stepper(self, batch_size: int) -> Callable[[Tensor, ConventionalState], tuple[Tensor, ConventionalState]]:
+        rnn = self.rnn
+        weights = (rnn.weight_ih_l0, rnn.weight_hh_l0, rnn.bias_ih_l0, rnn.bias_hh_l0)
+        step = kernels.conventional_stepper(*weights, self.cell, batch_size)
+        if step is None:
+            return self.step
+
+        def fused_step(x: Tensor, state: ConventionalState) -> tuple[Tensor, ConventionalState]:
+            # The time counts only where there are channels.
+            whole = kernels.MultiChannelState(state.hidden[:, None, None], state.memory[:, None], 0)
+            output, (_, memory, _) = step(x, whole)
+            return output, ConventionalState(output, memory.squeeze(1))
+
+        return fused_step
 
     def initial_state(self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None) -> ConventionalState:
         like = self.rnn.weight_hh_l0

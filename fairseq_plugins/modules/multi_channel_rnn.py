@@ -113,7 +113,10 @@ class MultiChannelRNN(RecurrentLayer):
         )
 
     def step(self, x: Tensor, state: kernels.MultiChannelState) -> tuple[Tensor, kernels.MultiChannelState]:
-        return kernels.multi_channel_rnn_step(x, state, self._parameters_tuple(), self.cell, self.connection)
+        return self.stepper(x.size(0))(x, state)
+
+    def stepper(self, batch_size: int) -> kernels.Stepper:
+        return kernels.multi_channel_stepper(self._parameters_tuple(), self.cell, self.connection, batch_size)
 
     def initial_state(
         self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
 
 from torch import Tensor, nn
@@ -51,6 +52,13 @@ class RecurrentLayer(nn.Module, ABC):
     @abstractmethod
     def step(self, x: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """One time step: x (B, D) -> output (B, H) and the next state. Differentiable."""
+
+    def stepper(self, batch_size: int) -> Callable[[Tensor, RecurrentState], tuple[Tensor, RecurrentState]]:
+        """:meth:`step` for many steps of about ``batch_size`` rows (any number works).
+
+        A layer prepares here what its steps have in common; the parameters must not change while it is in use.
+        """
+        return self.step
 
     @abstractmethod
     def initial_state(self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None) -> RecurrentState:

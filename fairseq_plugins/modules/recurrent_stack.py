@@ -116,13 +116,24 @@ class RecurrentStack(nn.Module):
 
     def step(self, x: Tensor, states: tuple[RecurrentState, ...]) -> tuple[Tensor, tuple[RecurrentState, ...]]:
         """One time step of a one-directional stack: x (B, D) -> output (B, H) of the top layer and the next states."""
-        next_states = []
-        for i, (layer, state) in enumerate(zip(self.layers, states, strict=True)):
-            if i > 0:
-                x = F.dropout(x, self.dropout, self.training)
-            x, state = layer.step(x, state)
-            next_states.append(state)
-        return x, tuple(next_states)
+        return self.stepper(x.size(0))(x, states)
+
+    def stepper(
+        self, batch_size: int
+    ) -> Callable[[Tensor, tuple[RecurrentState, ...]], tuple[Tensor, tuple[RecurrentState, ...]]]:
+        """:meth:`step` for many steps; see :meth:`RecurrentLayer.stepper`."""
+        steps = [layer.stepper(batch_size) for layer in self.layers]
+
+        def step(x: Tensor, states: tuple[RecurrentState, ...]) -> tuple[Tensor, tuple[RecurrentState, ...]]:
+            next_states = []
+            for i, (layer_step, state) in enumerate(zip(steps, states, strict=True)):
+                if i > 0:
+                    x = F.dropout(x, self.dropout, self.training)
+                x, state = layer_step(x, state)
+                next_states.append(state)
+            return x, tuple(next_states)
+
+        return step
 
 
 def reverse(x: Tensor, lengths: Tensor | None) -> Tensor:
