@@ -47,7 +47,8 @@ def test_options_that_it_names_exist() -> None:
     named = set(re.findall(r"`(--[a-z][a-z0-9-]+)", README))
     assert len(named) > 10
     ours = CHECKOUT / "fairseq_plugins"
-    sources = [*CHECKOUT.glob("scripts/*.sh"), *ours.glob("experiments/*.py"), *ours.glob("corpora/**/*.py")]
+    scripts = [*CHECKOUT.glob("scripts/*.sh"), *CHECKOUT.glob("benchmarks/*.py")]
+    sources = [*scripts, *ours.glob("experiments/*.py"), *ours.glob("corpora/**/*.py")]
     of_scripts = set(re.findall(r"--[a-z][a-z0-9-]+", "".join(path.read_text(encoding="utf-8") for path in sources)))
     parser = fairseq_options.get_training_parser()
     TranslationTask.add_args(parser)
