@@ -40,6 +40,8 @@ setup(
             "pytest-timeout>=2.3,<3",
             "pytest-xdist>=3.5,<4",
             "ruff>=0.6,<1",
+            # The GPU kernels run under its interpreter.
+            "triton>=3.1,<4; sys_platform == 'linux'",
         ],
         "plot": ["matplotlib>=3.8,<4"],
     },

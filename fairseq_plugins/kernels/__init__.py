@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from types import ModuleType
 
 from torch import Tensor
 
@@ -34,18 +35,36 @@ __all__ = [
 
 BACKEND_VARIABLE = "FAIRSEQ_PLUGINS_BACKEND"
 
+
+def _on_gpu() -> ModuleType:
+    """The backend ``cuda_graph``, imported where it is asked for: only it needs triton.
+
+    Raises:
+        InputError: there is no triton.
+    """
+    try:
+        from . import cuda_graph
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "triton":
+            raise
+        raise InputError(f"{BACKEND_VARIABLE}=cuda_graph needs triton: pip install triton") from error
+    return cuda_graph
+
+
 _SEQUENCE: dict[str, Callable[..., MultiChannelOutput]] = {
     "reference": reference.multi_channel_rnn,
     "autograd": functools.partial(vectorized.multi_channel_rnn, autograd.recurrence),
     "eager": functools.partial(vectorized.multi_channel_rnn, eager.recurrence),
     "cpp": cpp.multi_channel_rnn,
+    "cuda_graph": lambda *arguments: _on_gpu().multi_channel_rnn(*arguments),
 }
 
 
 def selected_backend() -> str:
     """The backend in use: ``cpp``, or what the environment variable FAIRSEQ_PLUGINS_BACKEND names.
 
-    ``cpp`` takes what is on a CPU in single or double precision, and hands everything else to ``eager``.
+    ``cpp`` takes what is on a CPU in the precisions that it has, and hands everything else to ``eager``. ``cuda_graph``
+    takes what is on a GPU, and hands everything else to ``cpp``; it has to be named, since no GPU has tested it yet.
 
     Raises:
         InputError: the variable names no backend.
@@ -84,7 +103,12 @@ def multi_channel_stepper(parameters: MultiChannelParameters, cell: str, connect
     What does not change from step to step is prepared once, so that the weights must not change while it is in use.
     """
     backend = selected_backend()
-    if backend == "cpp" and (stepper := cpp.stepper(parameters, cell, connection, batch_size)) is not None:
+    if backend == "cuda_graph" and (stepper := _on_gpu().stepper(parameters, cell, connection)) is not None:
+        return stepper
+    if (
+        backend in ("cpp", "cuda_graph")
+        and (stepper := cpp.stepper(parameters, cell, connection, batch_size)) is not None
+    ):
         return stepper
     step = reference.multi_channel_rnn_step if backend == "reference" else vectorized.multi_channel_rnn_step
     return functools.partial(step, parameters=parameters, cell=cell, connection=connection)
@@ -97,7 +121,7 @@ def conventional_stepper(
 
     None where there is no kernel for it that is faster than torch's own cells.
     """
-    if selected_backend() != "cpp":
+    if selected_backend() not in ("cpp", "cuda_graph"):
         return None
     parameters = MultiChannelParameters(weight_ih, None, bias_ih, bias_hh, weight_hh.unsqueeze(0), None, None)
     return cpp.stepper(parameters, cell, "gate", batch_size)

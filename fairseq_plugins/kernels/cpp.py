@@ -80,8 +80,11 @@ def multi_channel_rnn(
         )
     with torch.autocast("cpu", enabled=False):
         weights = _Weights.of(parameters, cell, dtype)
-        inputs = (tensor.to(dtype) for tensor in (x, state.history, state.memory))
-        output, alpha, history, memory = _Sequence.apply(cell, lengths, *inputs, *weights)
+        inputs = [tensor.to(dtype) for tensor in (x, state.history, state.memory)]
+        if torch.is_grad_enabled():
+            output, alpha, history, memory = _Sequence.apply(cell, lengths, *inputs, *weights)
+        else:
+            output, alpha, history, memory, _ = compiled().forward(cell, *inputs, *weights, lengths, False)
     time = state.time + (x.size(0) if lengths is None else lengths)
     last = MultiChannelState(history.type_as(state.history), memory.type_as(state.memory), time)
     if not need_channel_attention:

@@ -143,7 +143,9 @@ class Product {
     // Calls of oneDNN cost some microseconds more.
     constexpr int64_t smallest = 1 << 15;
     const auto type = matrix.scalar_type();
-    if ((type == at::kFloat || type == at::kBFloat16) && matrix.numel() >= smallest && reorder() && multiply()) {
+    const bool takes_type = type == at::kFloat || type == at::kBFloat16;
+    const bool is_allowed = at::globalContext().userEnabledMkldnn() && reorder() && multiply();
+    if (takes_type && is_allowed && matrix.numel() >= smallest) {
       torch::jit::Stack stack{matrix.contiguous(), rows};
       reorder()->callBoxed(&stack);
       matrix_ = stack[0].toTensor();
@@ -174,7 +176,7 @@ class Product {
 
   // Nothing where this build of torch does not have it.
   static std::optional<c10::OperatorHandle> operation(const char* name) {
-    if (!at::globalContext().hasMKLDNN() || !at::globalContext().userEnabledMkldnn()) return std::nullopt;
+    if (!at::globalContext().hasMKLDNN()) return std::nullopt;
     return c10::Dispatcher::singleton().findSchema({name, ""});
   }
 
@@ -214,7 +216,8 @@ Weights weights_of(
   return weights;
 }
 
-// What a chunk of so many rows multiplies by, V for so many steps at once: the weights, or for the backward pass their transposes.
+// What a chunk of so many rows multiplies by, V for so many steps at once: the weights, or for the backward pass their
+// transposes.
 struct Products {
   Product hh, v;
   std::vector<Product> connections;
@@ -236,13 +239,18 @@ struct Inputs {
   Tensor projected;        // (T, B, G + K)
   Tensor history, memory;  // (B, C, C, H), (B, C, H or 0)
   Tensor lengths;          // (B,) int64 or undefined
-  bool has_history;        // whether any of it is not zero
 
   Inputs(const Tensor& projected, const Tensor& history, const Tensor& memory, const OptionalTensor& lengths)
       : projected(projected.contiguous()), history(history.contiguous()), memory(memory.contiguous()) {
     if (lengths) this->lengths = lengths->contiguous();
-    const auto* bytes = static_cast<const char*>(this->history.const_data_ptr());
-    has_history = std::any_of(bytes, bytes + this->history.nbytes(), [](char byte) { return byte != 0; });
+  }
+
+  // Whether any of the history is not zero.
+  bool has_history() const {
+    const auto* bytes = static_cast<const char*>(history.const_data_ptr());
+    const size_t size = history.nbytes();
+    // Every byte is equal to the one before it, and the first is zero.
+    return size > 0 && (bytes[0] != 0 || std::memcmp(bytes, bytes + 1, size - 1) != 0);
   }
 
   int64_t steps() const { return projected.size(0); }
@@ -473,8 +481,8 @@ void for_each_history(const Weights& weights, const Chunk& chunk, int64_t row, i
 // Runs a chunk. Where nothing is kept for a backward pass, its buffers do not grow with the number of steps.
 template <typename S>
 Chunk forward_chunk(
-    const Weights& weights, const Products& products, const Inputs& inputs, int64_t first, int64_t rows, bool keep,
-    Outputs& outputs) {
+    const Weights& weights, const Products& products, const Inputs& inputs, bool has_history, int64_t first, int64_t rows,
+    bool keep, Outputs& outputs) {
   using T = Compute<S>;
   const int64_t H = weights.hidden, C = weights.channels, K = weights.attention, steps = inputs.steps();
   const int64_t kept = keep ? steps : 1, step_size = C * rows * H;
@@ -516,7 +524,7 @@ Chunk forward_chunk(
     const S* recurrent = a;
     Tensor product;
     const Tensor summed = weights.connects_states ? chunk.temporal[at_step] : activations;
-    const bool is_read = sum_connections<S>(weights, products, chunk, step, inputs.has_history, summed);
+    const bool is_read = sum_connections<S>(weights, products, chunk, step, has_history, summed);
     if (!is_read) {
       summed.zero_();
       activations.zero_();
@@ -705,8 +713,8 @@ struct WeightGradients {
     ::add(weight_hh, other.weight_hh);
     ::add(v_hidden, other.v_hidden);
     ::add(score, other.score);
-    connections.resize(other.connections.size());
-    for (size_t j = 0; j < connections.size(); j++) ::add(connections[j], other.connections[j]);
+    connections.resize(std::max(connections.size(), other.connections.size()));
+    for (size_t j = 0; j < other.connections.size(); j++) ::add(connections[j], other.connections[j]);
   }
 };
 
@@ -935,9 +943,10 @@ std::vector<Chunk> run_forward(
     const Weights& weights, const Products& products, const Inputs& inputs, const std::vector<int64_t>& first, bool keep,
     Outputs& outputs) {
   std::vector<Chunk> chunks(first.size() - 1);
+  const bool has_history = inputs.has_history();
   for_each_chunk(inputs.projected.scalar_type(), chunks.size(), [&](auto number, int64_t i) {
-    chunks[i] =
-        forward_chunk<decltype(number)>(weights, products, inputs, first[i], first[i + 1] - first[i], keep, outputs);
+    chunks[i] = forward_chunk<decltype(number)>(
+        weights, products, inputs, has_history, first[i], first[i + 1] - first[i], keep, outputs);
   });
   return chunks;
 }

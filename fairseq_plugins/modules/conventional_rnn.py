@@ -84,9 +84,11 @@ class ConventionalRNN(RecurrentLayer):
         if step is None:
             return self.step
 
+        # Only channels need the time.
+        time = rnn.weight_hh_l0.new_zeros((), dtype=torch.long)
+
         def fused_step(x: Tensor, state: ConventionalState) -> tuple[Tensor, ConventionalState]:
-            # The time counts only where there are channels.
-            whole = kernels.MultiChannelState(state.hidden[:, None, None], state.memory[:, None], 0)
+            whole = kernels.MultiChannelState(state.hidden[:, None, None], state.memory[:, None], time)
             output, (_, memory, _) = step(x, whole)
             return output, ConventionalState(output, memory.squeeze(1))
 

@@ -296,6 +296,27 @@ def test_cpp_leaves_no_memory_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resident() - before < 30e6
 
 
+def test_cpp_keeps_nothing_without_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parameters ask for gradients also under no_grad."""
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cpp")
+    compiled, kept = cpp.compiled(), []
+
+    class Spy:
+        @staticmethod
+        def forward(*arguments):
+            results = compiled.forward(*arguments)
+            kept.append(len(results[-1]))
+            return results
+
+    monkeypatch.setattr(cpp, "compiled", lambda: Spy)
+    layer = MultiChannelRNN(4, 5, 3)
+    layer(torch.randn(6, 3, 4))
+    with torch.no_grad():
+        layer(torch.randn(6, 3, 4))
+    assert kept[0] > 0
+    assert kept[1] == 0
+
+
 @pytest.mark.parametrize("steps, batch_size", [(0, 2), (3, 0)])
 def test_nothing_to_do(steps: int, batch_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cpp")
