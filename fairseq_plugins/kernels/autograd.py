@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .interface import divisors, outputs_read, slot_shift
+
 
 def recurrence(
     gates: Tensor,
@@ -20,12 +22,12 @@ def recurrence(
     connection: str,
 ) -> tuple[Tensor, Tensor]:
     """A recurrence as ``vectorized.py`` defines it."""
-    channels = history.size(0)
+    lags, slots = history.shape[:2]
     hidden = list(history.unbind(0))[::-1]
     memories = [memory]
     # unbind: indexing a tensor in a loop makes a backward pass that is quadratic in T.
     for step_gates in gates.unbind(0):
-        by_lag = [hidden[-j][: channels - j + 1] for j in range(1, channels + 1)]
+        by_lag = [hidden[-j][: slots - slot_shift(j, slots, lags)] for j in range(1, lags + 1)]
         output, memory = cell_step(
             step_gates, candidate_bias, by_lag, memories[-1], weight_hh, weight_connection, cell, connection, slot_dim=0
         )
@@ -49,28 +51,30 @@ def cell_step(
 
     Args:
         gates: the input's share, broadcastable to (slots and batch, G * H).
-        by_lag: for j = 1 ... C, h(t - j) of the C - j + 1 channels whose in-degree at t is at least j;
-            slots along ``slot_dim``.
+        by_lag: for j = 1 ... L, h(t - j) of the slots that W_j reads, along ``slot_dim``.
         memory: c(t - 1).
 
     Returns:
         h(t) and c(t) in the slots of time t (the caller rolls them to those of t + 1).
     """
-    channels = len(by_lag)
+    lags, slots = len(by_lag), by_lag[0].size(slot_dim)
     hidden_size = weight_connection.size(-1)
     shape = [1, 1, 1]
-    shape[slot_dim] = channels
-    reciprocal = (1 / torch.arange(1, channels + 1, dtype=gates.dtype, device=gates.device)).view(shape)
+    shape[slot_dim] = slots
 
-    s = reciprocal * sum(
-        _from_slot(F.linear(h, weight_connection[j]), j, slot_dim) for j, h in enumerate(by_lag)
-    )  # Eq. 2
+    s = sum(
+        _from_slot(F.linear(h, weight_connection[j]), slot_shift(j + 1, slots, lags), slot_dim)
+        for j, h in enumerate(by_lag)
+    ) / divisors(slots, lags, gates).view(shape)  # Eq. 2
     if connection == "state":
         from_history, interpolated = F.linear(s, weight_hh), s
     else:
         from_history = s
         interpolated = (
-            reciprocal * sum(_from_slot(h, j, slot_dim) for j, h in enumerate(by_lag)) if cell == "gru" else None
+            sum(_from_slot(h, slot_shift(j + 1, slots, lags), slot_dim) for j, h in enumerate(by_lag))
+            / outputs_read(slots, lags, gates).view(shape)
+            if cell == "gru"
+            else None
         )
 
     if cell == "lstm":

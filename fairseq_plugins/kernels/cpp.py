@@ -82,23 +82,21 @@ def multi_channel_rnn(
         weights = _Weights.of(parameters, cell, dtype)
         inputs = [tensor.to(dtype) for tensor in (x, state.history, state.memory)]
         if torch.is_grad_enabled():
-            output, alpha, history, memory = _Sequence.apply(cell, lengths, *inputs, *weights)
+            output, alpha, history, memory = _Sequence.apply(cell, parameters.channels, lengths, *inputs, *weights)
         else:
-            output, alpha, history, memory, _ = compiled().forward(cell, *inputs, *weights, lengths, False)
+            output, alpha, history, memory, _ = compiled().forward(
+                cell, parameters.channels, *inputs, *weights, lengths, False
+            )
     time = state.time + (x.size(0) if lengths is None else lengths)
     last = MultiChannelState(history.type_as(state.history), memory.type_as(state.memory), time)
-    if not need_channel_attention:
+    if not need_channel_attention or parameters.attention_v is None:
         return MultiChannelOutput(output, last, None)
-    steps, channels = x.size(0), parameters.weight_connection.size(0)
-    by_channel = alpha.to(dtype).gather(-1, channel_slots(state.time, steps, channels))
+    by_channel = alpha.to(dtype).gather(-1, channel_slots(state.time, x.size(0), parameters.channels))
     return MultiChannelOutput(output, last, by_channel)
 
 
 def stepper(parameters: MultiChannelParameters, cell: str, connection: str, batch_size: int) -> Stepper | None:
-    """See :func:`fairseq_plugins.kernels.multi_channel_stepper`. None where the kernels do not take it.
-
-    ``parameters`` may have no attention if they have one channel, which is then the output.
-    """
+    """See :func:`fairseq_plugins.kernels.multi_channel_stepper`. None where the kernels do not take it."""
     dtype = compute_dtype(parameters)
     if dtype is None or batch_size == 0 or compiled() is None:
         return None
@@ -138,6 +136,7 @@ class _Sequence(torch.autograd.Function):
     def forward(
         ctx: Any,
         cell: str,
+        channels: int,
         lengths: Tensor | None,
         x: Tensor,
         history: Tensor,
@@ -146,10 +145,10 @@ class _Sequence(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         arguments = (x, history, memory, *weights, lengths)
         keep = any(ctx.needs_input_grad)
-        output, alpha, last_history, last_memory, saved = compiled().forward(cell, *arguments, keep)
+        output, alpha, last_history, last_memory, saved = compiled().forward(cell, channels, *arguments, keep)
         if keep:
             ctx.save_for_backward(*arguments, *saved)
-            ctx.arguments, ctx.cell, ctx.is_overwritten = len(arguments), cell, False
+            ctx.arguments, ctx.layer, ctx.is_overwritten = len(arguments), (cell, channels), False
         ctx.set_materialize_grads(False)
         return output, alpha, last_history, last_memory
 
@@ -165,11 +164,11 @@ class _Sequence(torch.autograd.Function):
         arguments, saved = ctx.saved_tensors[: ctx.arguments], ctx.saved_tensors[ctx.arguments :]
         if ctx.is_overwritten:
             # A second pass through a retained graph: the first one worked in the saved buffers.
-            saved = compiled().forward(ctx.cell, *arguments, True)[-1]
+            saved = compiled().forward(*ctx.layer, *arguments, True)[-1]
         ctx.is_overwritten = True
-        _, _, needs_x, needs_history, needs_memory, *_ = ctx.needs_input_grad
+        _, _, _, needs_x, needs_history, needs_memory, *_ = ctx.needs_input_grad
         gradients = compiled().backward(
-            ctx.cell,
+            *ctx.layer,
             *arguments,
             list(saved),
             grad_output,
@@ -179,7 +178,7 @@ class _Sequence(torch.autograd.Function):
             needs_x,
             needs_history or needs_memory,
         )
-        return None, None, *gradients
+        return None, None, None, *gradients
 
 
 class _Stepper:
@@ -194,7 +193,7 @@ class _Stepper:
             weights = _Weights.of(parameters, cell, dtype)
         self._dtype = dtype
         detached = (None if weight is None else weight.detach() for weight in weights)
-        self._steps = compiled().Steps(cell, *detached, batch_size)
+        self._steps = compiled().Steps(cell, parameters.channels, *detached, batch_size)
         self._weights = _StepWeights.apply(self._steps, *weights)
 
     def __call__(self, x: Tensor, state: MultiChannelState) -> tuple[Tensor, MultiChannelState]:

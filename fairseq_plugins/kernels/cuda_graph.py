@@ -26,7 +26,16 @@ from triton import language as tl
 
 from . import cpp, vectorized
 from .fused_cells import backward_step, forward_step
-from .interface import GATES, MultiChannelOutput, MultiChannelParameters, MultiChannelState, Stepper
+from .interface import (
+    GATES,
+    MultiChannelOutput,
+    MultiChannelParameters,
+    MultiChannelState,
+    Stepper,
+    divisors,
+    outputs_read,
+    slot_shift,
+)
 
 # Steps of one graph. A single step has a graph of its own, for decoding.
 STEPS = 8
@@ -91,9 +100,10 @@ def _folded(parameters: MultiChannelParameters, cell: str, connection: str) -> T
         folded = weight if connection == "gate" else parameters.weight_hh @ weight
         if cell == "gru":
             if connection == "gate":
-                # It interpolates with the mean of the outputs.
-                identity = torch.eye(weight.size(-1), dtype=weight.dtype, device=weight.device)
-                weight = identity.expand(weight.size(0), -1, -1)
+                # It interpolates with the mean of the outputs that it reads.
+                lags, channels = weight.size(0), parameters.channels
+                shares = divisors(channels, lags, weight) / outputs_read(channels, lags, weight)
+                weight = torch.diag(shares[-1:].expand(weight.size(-1))).expand(lags, -1, -1)
             folded = torch.cat([folded, weight], dim=1)
         return folded.transpose(0, 1).flatten(1).to(dtype)
 
@@ -187,9 +197,8 @@ class _Recurrence(torch.autograd.Function):
             grad_memory = grad_memory + grad_memories[0]
 
         grad_folded = torch.empty_like(folded)
-        staggered = slots == lags
         for lag in range(lags):
-            readers = grad_product[:, lag:] if staggered else grad_product
+            readers = grad_product[:, slot_shift(lag + 1, slots, lags) :]
             read = hidden[lags - 1 - lag : lags - 1 - lag + steps, : readers.size(1)]
             grad_folded[:, lag * hidden_size : (lag + 1) * hidden_size] = readers.reshape(
                 -1, readers.size(-1)
@@ -197,7 +206,7 @@ class _Recurrence(torch.autograd.Function):
         grad_candidate_bias = None
         if cell == "gru":
             inside = grad_product[..., 2 * hidden_size : 3 * hidden_size].sum((0, 2), dtype=memories.dtype)
-            grad_candidate_bias = (inside * _divisors(slots, lags, inside).unsqueeze(-1)).sum(0).to(folded.dtype)
+            grad_candidate_bias = (inside * divisors(slots, lags, inside).unsqueeze(-1)).sum(0).to(folded.dtype)
         return grad_gates, grad_candidate_bias, grad_history, grad_memory, grad_folded, None, None
 
 
@@ -235,11 +244,6 @@ class _Shape(NamedTuple):
             stream,
         )
 
-    @property
-    def staggered(self) -> bool:
-        """Whether there are channels (MC-RNN) and not one with all lags at every step (HO-RNN)."""
-        return self.slots == self.lags
-
     def zeros(self, *size: int, compute: bool = False) -> Tensor:
         dtype = _compute_dtype(self.dtype) if compute else self.dtype
         return torch.zeros(size, dtype=dtype, device=self.device)
@@ -254,7 +258,7 @@ class _Shape(NamedTuple):
             CELL=self.cell,
             SLOTS=self.slots,
             LAGS=self.lags,
-            STAGGERED=self.staggered,
+            STAGGERED=self.slots == self.lags,
             BLOCK=block,
             COMPUTE=_TL_DTYPES[_compute_dtype(self.dtype)],
         )
@@ -408,10 +412,8 @@ class _Backward:
             for lag in range(t, shape.lags):
                 # With fewer than L steps in all, the operands behind them have zero gradients.
                 step = self.grad_operand[first + t, :, :batch_size, lag]
-                if shape.staggered:
-                    grad_history[lag - t, : shape.slots - lag] += step[lag:]
-                else:
-                    grad_history[lag - t] += step
+                shift = slot_shift(lag + 1, shape.slots, shape.lags)
+                grad_history[lag - t, : shape.slots - shift] += step[shift:]
         return grad_history, self.grad_memories[first, :, :batch_size].clone()
 
 
@@ -460,17 +462,10 @@ def _history_of(t: int, slot: int, lag: int, shape: _Shape) -> int:
 
     L * S stands for none: zeros, or what a later step writes.
     """
-    source_slot = slot - lag if shape.staggered else slot
+    source_slot = slot - slot_shift(lag + 1, shape.slots, shape.lags)
     if lag < t or source_slot < 0:
         return shape.lags * shape.slots
     return (lag - t) * shape.slots + source_slot
-
-
-def _divisors(slots: int, lags: int, like: Tensor) -> Tensor:
-    """m of Eq. 2 for each slot."""
-    if slots != lags:
-        return like.new_ones(slots)
-    return torch.arange(1, slots + 1, dtype=like.dtype, device=like.device)
 
 
 def _bucket(batch_size: int) -> int:

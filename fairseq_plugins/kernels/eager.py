@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .interface import GATES
+from .interface import GATES, divisors, outputs_read, slot_shift
 
 
 def recurrence(
@@ -46,7 +46,7 @@ _tanh_backward = torch.ops.aten.tanh_backward.grad_input
 
 
 class _Recurrence(torch.autograd.Function):
-    """Time t writes row C + t - 1 of ``hidden``; lag j reads row C + t - 1 - j, always its slots 0 ... C - j."""
+    """Time t writes row L + t - 1 of ``hidden``; lag j reads row L + t - 1 - j, always the same slots of it."""
 
     @staticmethod
     def forward(
@@ -61,11 +61,11 @@ class _Recurrence(torch.autograd.Function):
         connection: str,
     ) -> tuple[Tensor, Tensor]:
         steps, batch_size, width = gates.shape
-        channels, _, hidden_size = weight_connection.shape
-        reciprocal = _reciprocal(channels, gates)
+        lags, channels, _, hidden_size = history.shape
+        reciprocal = _reciprocal(divisors(channels, lags, gates))
 
-        hidden = gates.new_empty(channels + steps, channels, batch_size, hidden_size)
-        hidden[:channels] = history.flip(0)
+        hidden = gates.new_empty(lags + steps, channels, batch_size, hidden_size)
+        hidden[:lags] = history.flip(0)
         memories = gates.new_empty(1 + steps, *memory.shape)
         memories[0] = memory
         activations = gates.new_empty(steps, channels, batch_size, width)
@@ -76,14 +76,14 @@ class _Recurrence(torch.autograd.Function):
         temporal = gates.new_empty(steps, channels, batch_size, hidden_size if keeps_s else 0)
 
         for t in range(steps):
-            row = channels + t
+            row = lags + t
             summed = temporal[t] if connection == "state" else activations[t]
             _sum_connections(summed, hidden, row, weight_connection)
             summed.mul_(reciprocal)
             if connection == "state":
                 torch.mm(temporal[t].view(-1, hidden_size), weight_hh.t(), out=activations[t].view(-1, width))
             elif cell == "gru":
-                _sum_history(temporal[t], hidden, row).mul_(reciprocal)
+                _sum_history(temporal[t], hidden, row, lags).mul_(_reciprocal(outputs_read(channels, lags, gates)))
             output, memory = _cell_forward(
                 cell, activations[t], gates[t], candidate_bias, temporal[t], memories[t], inner[t]
             )
@@ -103,7 +103,8 @@ class _Recurrence(torch.autograd.Function):
         cell, connection = ctx.cell, ctx.connection
         steps, channels, batch_size, width = activations.shape
         hidden_size = hidden.size(-1)
-        reciprocal = _reciprocal(channels, hidden)
+        lags = hidden.size(0) - steps
+        reciprocal = _reciprocal(divisors(channels, lags, hidden))
 
         # Gradients flow back into earlier rows of this buffer, so it must be our own.
         grad_hidden = (
@@ -118,7 +119,7 @@ class _Recurrence(torch.autograd.Function):
         grad_memory = torch.zeros_like(memories[0])
 
         for t in reversed(range(steps)):
-            row = channels + t
+            row = lags + t
             if cell == "lstm" and grad_memories is not None:
                 grad_memory = grad_memory + grad_memories[t + 1]
             grad_output = grad_hidden[row].roll(-1, dims=0)
@@ -142,9 +143,9 @@ class _Recurrence(torch.autograd.Function):
             else:
                 torch.mul(grad_activations[t], reciprocal, out=grad_summed[t])
                 if grad_interpolated is not None:
-                    grad_interpolated.mul_(reciprocal)
-            for j in range(1, channels + 1):
-                rows = (channels - j + 1) * batch_size
+                    grad_interpolated.mul_(_reciprocal(outputs_read(channels, lags, hidden)))
+            for j in range(1, lags + 1):
+                rows = (channels - slot_shift(j, channels, lags)) * batch_size
                 target = grad_hidden[row - j].view(-1, hidden_size)[:rows]
                 source = grad_summed[t].view(channels * batch_size, -1)[-rows:]
                 torch.addmm(target, source, weight_connection[j - 1], out=target)
@@ -152,9 +153,10 @@ class _Recurrence(torch.autograd.Function):
                     target.add_(grad_interpolated.reshape(-1, hidden_size)[-rows:])
 
         grad_weight_connection = torch.empty_like(weight_connection)
-        for j in range(1, channels + 1):
-            source = grad_summed[:, j - 1 :].reshape(-1, grad_summed.size(-1))
-            target = hidden[channels - j : channels - j + steps, : channels - j + 1].reshape(-1, hidden_size)
+        for j in range(1, lags + 1):
+            shift = slot_shift(j, channels, lags)
+            source = grad_summed[:, shift:].reshape(-1, grad_summed.size(-1))
+            target = hidden[lags - j : lags - j + steps, : channels - shift].reshape(-1, hidden_size)
             torch.mm(source.t(), target, out=grad_weight_connection[j - 1])
         grad_weight_hh = None
         if connection == "state":
@@ -162,7 +164,7 @@ class _Recurrence(torch.autograd.Function):
         grad_candidate_bias = None
         if cell == "gru":
             grad_candidate_bias = grad_activations[..., 2 * hidden_size :].sum((0, 1, 2))
-        grad_history = grad_hidden[:channels].flip(0)
+        grad_history = grad_hidden[:lags].flip(0)
         if cell == "lstm" and grad_memories is not None:
             grad_memory = grad_memory + grad_memories[0]
         return (
@@ -183,18 +185,20 @@ def _sum_connections(summed: Tensor, hidden: Tensor, row: int, weight_connection
     flat = summed.view(-1, width)
     hidden_size = hidden.size(-1)
     torch.mm(hidden[row - 1].view(-1, hidden_size), weight_connection[0].t(), out=flat)
-    for j in range(2, channels + 1):
-        rows = (channels - j + 1) * batch_size
+    lags = weight_connection.size(0)
+    for j in range(2, lags + 1):
+        rows = (channels - slot_shift(j, channels, lags)) * batch_size
         target = flat[-rows:]
         torch.addmm(target, hidden[row - j].view(-1, hidden_size)[:rows], weight_connection[j - 1].t(), out=target)
 
 
-def _sum_history(summed: Tensor, hidden: Tensor, row: int) -> Tensor:
+def _sum_history(summed: Tensor, hidden: Tensor, row: int, lags: int) -> Tensor:
     """Writes sum_j h(t - j) into ``summed`` (C, B, H)."""
     channels = summed.size(0)
     summed.copy_(hidden[row - 1])
-    for j in range(2, channels + 1):
-        summed[j - 1 :] += hidden[row - j, : channels - j + 1]
+    for j in range(2, lags + 1):
+        shift = slot_shift(j, channels, lags)
+        summed[shift:] += hidden[row - j, : channels - shift]
     return summed
 
 
@@ -285,6 +289,6 @@ def _roll_into(target: Tensor, source: Tensor) -> None:
     target[0] = source[-1]
 
 
-def _reciprocal(channels: int, like: Tensor) -> Tensor:
-    """1/m for each slot, (C, 1, 1)."""
-    return (1 / torch.arange(1, channels + 1, dtype=like.dtype, device=like.device)).view(-1, 1, 1)
+def _reciprocal(by_slot: Tensor) -> Tensor:
+    """(C,) -> (C, 1, 1)."""
+    return (1 / by_slot).view(-1, 1, 1)

@@ -2,11 +2,12 @@
 // backward, a whole sequence or a step at a time. reference.py reads like the paper; this file is held to it. With one
 // channel and no attention it is a conventional layer.
 //
-// Symbols: B batch, T time steps, D input size, H hidden size, C channels, G gates times H (LSTM 4H, GRU 3H, tanh H), K = H
-// rows of V, 0 without attention. Channels stand in slot order (interface.py): slot i has in-degree i + 1, so that W_j reads
-// the slots 0 ... C - j of lag j at every step, and the output of slot i goes to slot (i + 1) mod C of the next step. The
-// factor 1/m is applied in the pointwise loops. The batch is split over the threads: every thread runs its rows from the
-// first step to the last, and no step waits for another thread.
+// Symbols: B batch, T time steps, D input size, H hidden size, C channels, L lags, G gates times H (LSTM 4H, GRU 3H, tanh
+// H), K = H rows of V, 0 without attention. Channels stand in slot order (interface.py): slot i has in-degree i + 1, so
+// that W_j reads the slots 0 ... C - j of lag j at every step, and the output of slot i goes to slot (i + 1) mod C of the
+// next step. The factor 1/m is applied in the pointwise loops. HO-RNN has one channel, which reads all L lags at every
+// step, and no divisor; MC-RNN has L = C. The batch is split over the threads: every thread runs its rows from the first
+// step to the last, and no step waits for another thread.
 //
 // Numbers are stored and multiplied as S (float, double, bfloat16) and otherwise computed with as Compute<S>; the LSTM's
 // memory and what gradients are summed in are Compute<S> throughout.
@@ -189,25 +190,37 @@ class Product {
 struct Weights {
   Cell cell;
   bool connects_states;  // "state": W_j map outputs to s of Eq. 2; otherwise "gate": into the gates
-  int64_t hidden, channels, width, attention;
+  int64_t hidden, channels, lags, width, attention;
   Tensor candidate_bias;                                 // (H,), GRU only
-  Tensor weight_hh, weight_connection, v_hidden, score;  // (G, H) or undefined, (C, N, H), (K, H), (K,)
+  Tensor weight_hh, weight_connection, v_hidden, score;  // (G, H) or undefined, (L, N, H), (K, H), (K,)
 
   bool keeps_temporal() const { return connects_states || cell == Cell::gru; }
   int64_t projected() const { return width + attention; }
+
+  bool is_staggered() const { return channels == lags; }
+  // Lag j of slot i reads slot i - shift(j).
+  int64_t shift(int64_t j) const { return is_staggered() ? j - 1 : 0; }
+  // What Eq. 2 is divided by.
+  int64_t divisor(int64_t slot) const { return is_staggered() ? slot + 1 : 1; }
+  // What the sum that the GRU interpolates with is divided by: that of Eq. 2, or of as many outputs as are read.
+  int64_t interpolated_divisor(int64_t slot) const {
+    return connects_states || is_staggered() ? divisor(slot) : lags;
+  }
 };
 
 Weights weights_of(
-    const std::string& cell, const OptionalTensor& candidate_bias, const OptionalTensor& weight_hh,
+    const std::string& cell, int64_t channels, const OptionalTensor& candidate_bias, const OptionalTensor& weight_hh,
     const Tensor& weight_connection, const OptionalTensor& v_hidden, const OptionalTensor& score) {
   Weights weights;
   weights.cell = cell_of(cell);
   weights.connects_states = weight_hh.has_value();
-  weights.channels = weight_connection.size(0);
+  weights.channels = channels;
+  weights.lags = weight_connection.size(0);
   weights.hidden = weight_connection.size(2);
   weights.width = weight_hh ? weight_hh->size(0) : weight_connection.size(1);
   weights.attention = v_hidden ? v_hidden->size(0) : 0;
-  TORCH_CHECK(weights.attention || weights.channels == 1, "several channels need attention");
+  TORCH_CHECK(weights.attention || channels == 1, "several channels need attention");
+  TORCH_CHECK(weights.is_staggered() || channels == 1, "several channels read as many lags");
   weights.weight_connection = weight_connection.contiguous();
   if (candidate_bias) weights.candidate_bias = candidate_bias->contiguous();
   if (weight_hh) weights.weight_hh = weight_hh->contiguous();
@@ -227,8 +240,8 @@ struct Products {
     const int64_t C = weights.channels;
     if (weights.attention) v = Product(oriented(weights.v_hidden), steps * C * rows);
     if (weights.connects_states) hh = Product(oriented(weights.weight_hh), C * rows);
-    for (int64_t j = 1; j <= C; j++) {
-      connections.emplace_back(oriented(weights.weight_connection[j - 1]), (C - j + 1) * rows);
+    for (int64_t j = 1; j <= weights.lags; j++) {
+      connections.emplace_back(oriented(weights.weight_connection[j - 1]), (C - weights.shift(j)) * rows);
     }
   }
 };
@@ -237,7 +250,7 @@ struct Products {
 // stands in tanh of Eq. 6.
 struct Inputs {
   Tensor projected;        // (T, B, G + K)
-  Tensor history, memory;  // (B, C, C, H), (B, C, H or 0)
+  Tensor history, memory;  // (B, L, C, H), (B, C, H or 0)
   Tensor lengths;          // (B,) int64 or undefined
 
   Inputs(const Tensor& projected, const Tensor& history, const Tensor& memory, const OptionalTensor& lengths)
@@ -258,12 +271,12 @@ struct Inputs {
   int64_t length(int64_t row) const { return lengths.defined() ? lengths.data_ptr<int64_t>()[row] : steps(); }
 };
 
-// The buffers of some rows of the batch, first ... first + rows - 1. Row C + t of `hidden` is written by time step t; its
-// first C rows are the history, oldest first. Where nothing is kept for a backward pass it is a ring of C + 1 rows, and T is
-// one for the other buffers.
+// The buffers of some rows of the batch, first ... first + rows - 1. Row L + t of `hidden` is written by time step t; its
+// first L rows are the history, oldest first. Where nothing is kept for a backward pass it is a ring of L + 1 rows, and T
+// is one for the other buffers.
 struct Chunk {
   int64_t first, rows;
-  Tensor hidden;       // (C + T, C, rows, H)
+  Tensor hidden;       // (L + T, C, rows, H)
   Tensor memories;     // (1 + T, C, rows, H), LSTM only, of type Compute
   Tensor activations;  // (T, C, rows, G)
   Tensor temporal;     // (T, C, rows, H): m times s of Eq. 2, where Weights::keeps_temporal
@@ -296,22 +309,22 @@ Tensor slots_before(const Tensor& step, int64_t from) {
 template <typename S>
 bool sum_connections(
     const Weights& weights, const Products& products, const Chunk& chunk, int64_t step, bool has_history, Tensor summed) {
-  const int64_t C = weights.channels, row = C + step;
-  const int64_t lags = has_history ? C : std::min(C, step);
+  const int64_t C = weights.channels, L = weights.lags, row = L + step;
+  const int64_t lags = has_history ? L : std::min(L, step);
   if (lags == 0) return false;
   std::vector<Tensor> parts;
   std::vector<const S*> from;
   for (int64_t j = 1; j <= lags; j++) {
-    parts.push_back(products.connections[j - 1](slots_before(chunk.at(row - j), j - 1)));
+    parts.push_back(products.connections[j - 1](slots_before(chunk.at(row - j), weights.shift(j))));
     from.push_back(parts.back().const_data_ptr<S>());
   }
   const int64_t size = summed.size(1) * summed.size(2);
   S* to = summed.data_ptr<S>();
   for (int64_t slot = 0; slot < C; slot++) {
-    const int64_t terms = std::min(lags, slot + 1);
+    const int64_t terms = weights.is_staggered() ? std::min(lags, slot + 1) : lags;
     for_each_vector<Compute<S>>(size, [&](int64_t k, auto n) {
       auto sum = load(from[0] + slot * size + k, n);
-      for (int64_t j = 1; j < terms; j++) sum = sum + load(from[j] + (slot - j) * size + k, n);
+      for (int64_t j = 2; j <= terms; j++) sum = sum + load(from[j - 1] + (slot - weights.shift(j)) * size + k, n);
       store(sum, to + slot * size + k, n);
     });
   }
@@ -326,7 +339,7 @@ void lstm_forward(
   using T = Compute<S>;
   const int64_t H = weights.hidden, C = weights.channels, rows = chunk.rows, stride = weights.projected();
   for (int64_t slot = 0; slot < C; slot++) {
-    const Vector<T> reciprocal(T(1) / T(slot + 1));
+    const Vector<T> reciprocal(T(1) / T(weights.divisor(slot)));
     for (int64_t row = 0; row < rows; row++) {
       const S* u = recurrent + (slot * rows + row) * 4 * H;
       S* a = activations + (slot * rows + row) * 4 * H;
@@ -360,7 +373,8 @@ void gru_forward(
   const int64_t H = weights.hidden, C = weights.channels, rows = chunk.rows, stride = weights.projected();
   const S* bias = weights.candidate_bias.const_data_ptr<S>();
   for (int64_t slot = 0; slot < C; slot++) {
-    const Vector<T> reciprocal(T(1) / T(slot + 1));
+    const Vector<T> interpolated_reciprocal(T(1) / T(weights.interpolated_divisor(slot)));
+    const Vector<T> reciprocal(T(1) / T(weights.divisor(slot)));
     for (int64_t row = 0; row < rows; row++) {
       const int64_t place = (slot * rows + row) * H;
       const S* v = recurrent + 3 * place;
@@ -372,7 +386,7 @@ void gru_forward(
         const auto z = sigmoid<T>(load(v + H + k, n) * reciprocal + load(x + H + k, n));
         const auto u = load(v + 2 * H + k, n) * reciprocal + load(bias + k, n);
         const auto candidate = tangent<T>(load(x + 2 * H + k, n) + r * u);
-        const auto s = load(temporal + place + k, n) * reciprocal;
+        const auto s = load(temporal + place + k, n) * interpolated_reciprocal;
         store(r, a + k, n);
         store(z, a + H + k, n);
         store(candidate, a + 2 * H + k, n);
@@ -389,7 +403,7 @@ void rnn_forward(
   using T = Compute<S>;
   const int64_t H = weights.hidden, C = weights.channels, rows = chunk.rows, stride = weights.projected();
   for (int64_t slot = 0; slot < C; slot++) {
-    const Vector<T> reciprocal(T(1) / T(slot + 1));
+    const Vector<T> reciprocal(T(1) / T(weights.divisor(slot)));
     for (int64_t row = 0; row < rows; row++) {
       const int64_t place = (slot * rows + row) * H;
       S* next = output + ((slot + 1) % C * rows + row) * H;
@@ -470,10 +484,11 @@ void attend(
 // lags, slots, H), newest first: calls body(offset, offset) for every H numbers.
 template <typename Body>
 void for_each_history(const Weights& weights, const Chunk& chunk, int64_t row, int64_t end, const Body& body) {
-  const int64_t H = weights.hidden, C = weights.channels;
-  for (int64_t j = 1; j <= C; j++) {
+  const int64_t H = weights.hidden, C = weights.channels, L = weights.lags;
+  for (int64_t j = 1; j <= L; j++) {
     for (int64_t slot = 0; slot < C; slot++) {
-      body((chunk.place(end - j) * C + slot) * chunk.rows * H + row * H, (((chunk.first + row) * C + j - 1) * C + slot) * H);
+      const int64_t at = (chunk.first + row) * L + j - 1;
+      body((chunk.place(end - j) * C + slot) * chunk.rows * H + row * H, (at * C + slot) * H);
     }
   }
 }
@@ -484,12 +499,13 @@ Chunk forward_chunk(
     const Weights& weights, const Products& products, const Inputs& inputs, bool has_history, int64_t first, int64_t rows,
     bool keep, Outputs& outputs) {
   using T = Compute<S>;
-  const int64_t H = weights.hidden, C = weights.channels, K = weights.attention, steps = inputs.steps();
+  const int64_t H = weights.hidden, C = weights.channels, L = weights.lags, K = weights.attention;
+  const int64_t steps = inputs.steps();
   const int64_t kept = keep ? steps : 1, step_size = C * rows * H;
   const bool is_lstm = weights.cell == Cell::lstm, is_gru = weights.cell == Cell::gru;
   const auto options = inputs.projected.options();
   Chunk chunk{first, rows};
-  chunk.hidden = at::empty({C + kept, C, rows, H}, options);
+  chunk.hidden = at::empty({L + kept, C, rows, H}, options);
   chunk.memories = at::empty(
       {is_lstm ? kept + 1 : 0, C, rows, H}, options.dtype(compute_type(options.dtype().toScalarType())));
   chunk.activations = at::empty({kept, C, rows, weights.width}, options);
@@ -510,15 +526,15 @@ Chunk forward_chunk(
   };
   for (int64_t row = 0; row < rows; row++) {
     const S* history = inputs.history.const_data_ptr<S>();
-    for_each_history(weights, chunk, row, C, [&](int64_t to, int64_t from) { copy(hidden + to, history + from, H); });
+    for_each_history(weights, chunk, row, L, [&](int64_t to, int64_t from) { copy(hidden + to, history + from, H); });
     for (int64_t slot = 0; is_lstm && slot < C; slot++) {
       copy(memories + (slot * rows + row) * H, inputs.memory.const_data_ptr<S>() + memory_at(row, slot), H);
     }
-    if (inputs.length(first + row) == 0) take_state(row, C, memories);
+    if (inputs.length(first + row) == 0) take_state(row, L, memories);
   }
 
   for (int64_t step = 0; step < steps; step++) {
-    const int64_t at_step = keep ? step : 0, row = C + step;
+    const int64_t at_step = keep ? step : 0, row = L + step;
     const Tensor activations = chunk.activations[at_step];
     S* a = activations.template data_ptr<S>();
     const S* recurrent = a;
@@ -537,7 +553,10 @@ Chunk forward_chunk(
     } else if (is_gru) {
       Tensor sum = chunk.temporal[at_step];
       sum.copy_(chunk.at(row - 1));
-      for (int64_t j = 2; j <= C; j++) sum.narrow(0, j - 1, C - j + 1).add_(chunk.at(row - j).narrow(0, 0, C - j + 1));
+      for (int64_t j = 2; j <= L; j++) {
+        const int64_t shift = weights.shift(j);
+        sum.narrow(0, shift, C - shift).add_(chunk.at(row - j).narrow(0, 0, C - shift));
+      }
     }
     const S* gates = inputs.projected.const_data_ptr<S>() + (step * inputs.batch() + first) * weights.projected();
     S* h = hidden + chunk.place(row) * step_size;
@@ -565,10 +584,10 @@ Chunk forward_chunk(
   if (!keep) return chunk;
 
   chunk.scores = at::empty({K ? steps : 0, C, rows, K}, options);
-  if (K) chunk.scores = products.v(chunk.hidden.narrow(0, C, steps).view({-1, H})).view(chunk.scores.sizes());
+  if (K) chunk.scores = products.v(chunk.hidden.narrow(0, L, steps).view({-1, H})).view(chunk.scores.sizes());
   for (int64_t step = 0; step < steps; step++) {
     S* scores = chunk.scores.data_ptr<S>() + (K ? step * C * rows * K : 0);
-    attend<S>(weights, inputs, step, first, rows, hidden + (C + step) * step_size, scores, outputs);
+    attend<S>(weights, inputs, step, first, rows, hidden + (L + step) * step_size, scores, outputs);
   }
   return chunk;
 }
@@ -589,7 +608,7 @@ void lstm_backward(
     for_each_vector<T>(H, [&](int64_t k, auto n) {
       Vector<T> sum[4] = {Vector<T>(T(0)), Vector<T>(T(0)), Vector<T>(T(0)), Vector<T>(T(0))};
       for (int64_t slot = 0; slot < C; slot++) {
-        const Vector<T> reciprocal(T(1) / T(slot + 1));
+        const Vector<T> reciprocal(T(1) / T(weights.divisor(slot)));
         const int64_t place = (slot * rows + row) * H + k, next = ((slot + 1) % C * rows + row) * H + k;
         S* a = activations + (slot * rows + row) * 4 * H + k;
         const auto i = load(a, n), f = load(a + H, n), g = load(a + 2 * H, n), o = load(a + 3 * H, n);
@@ -626,17 +645,18 @@ void gru_backward(
     for_each_vector<T>(H, [&](int64_t k, auto n) {
       Vector<T> sum_r(T(0)), sum_z(T(0)), sum_candidate(T(0)), sum_inside(T(0));
       for (int64_t slot = 0; slot < C; slot++) {
-        const Vector<T> reciprocal(T(1) / T(slot + 1));
+        const Vector<T> interpolated_reciprocal(T(1) / T(weights.interpolated_divisor(slot)));
+        const Vector<T> reciprocal(T(1) / T(weights.divisor(slot)));
         const int64_t place = (slot * rows + row) * H + k, next = ((slot + 1) % C * rows + row) * H + k;
         S* a = activations + (slot * rows + row) * 3 * H + k;
         const auto r = load(a, n), z = load(a + H, n), candidate = load(a + 2 * H, n);
         const auto grad_h = load(grad_output + next, n);
-        const auto s = load(temporal + place, n) * reciprocal;
+        const auto s = load(temporal + place, n) * interpolated_reciprocal;
         const auto grad_z = grad_h * (s - candidate) * z * (one - z);
         const auto grad_candidate = grad_h * (one - z) * (one - candidate * candidate);
         const auto grad_r = grad_candidate * load(inner + place, n) * r * (one - r);
         const auto inside = grad_candidate * r;
-        store(grad_h * z * reciprocal, interpolated + place, n);
+        store(grad_h * z * interpolated_reciprocal, interpolated + place, n);
         store(grad_r * reciprocal, a, n);
         store(grad_z * reciprocal, a + H, n);
         store(inside * reciprocal, a + 2 * H, n);
@@ -663,7 +683,7 @@ void rnn_backward(
     for_each_vector<T>(H, [&](int64_t k, auto n) {
       Vector<T> sum(T(0));
       for (int64_t slot = 0; slot < C; slot++) {
-        const Vector<T> reciprocal(T(1) / T(slot + 1));
+        const Vector<T> reciprocal(T(1) / T(weights.divisor(slot)));
         S* a = activations + (slot * rows + row) * H + k;
         const auto h = load(a, n);
         const auto grad = load(grad_output + ((slot + 1) % C * rows + row) * H + k, n) * (one - h * h);
@@ -731,7 +751,7 @@ void add_product(Tensor& sum, const Tensor& x, const Tensor& y) {
   }
 }
 
-// Backward of attend: `scores` become the gradients of what stood in tanh, `grad_hidden` (C + T, C, rows, H) gets the share
+// Backward of attend: `scores` become the gradients of what stood in tanh, `grad_hidden` (L + T, C, rows, H) gets the share
 // of Eq. 4 alone, `grad_projected` (T, B, G + K) the sums over the slots; the gradient of r is added to `grad_score` (K,).
 template <typename S>
 void attend_backward(
@@ -739,8 +759,8 @@ void attend_backward(
     Compute<S>* grad_hidden, S* grad_projected, Compute<S>* grad_score) {
   using T = Compute<S>;
   const int64_t H = weights.hidden, C = weights.channels, K = weights.attention, rows = chunk.rows;
-  const S* hidden = chunk.hidden.const_data_ptr<S>() + C * C * rows * H;
-  T* grad_h = grad_hidden + C * C * rows * H;
+  const S* hidden = chunk.hidden.const_data_ptr<S>() + weights.lags * C * rows * H;
+  T* grad_h = grad_hidden + weights.lags * C * rows * H;
   S* scores = chunk.scores.data_ptr<S>();
   const S* r = K ? weights.score.const_data_ptr<S>() : nullptr;
   const T* grad_alpha = gradients.alpha.defined() ? gradients.alpha.const_data_ptr<T>() : nullptr;
@@ -802,7 +822,8 @@ void backward_chunk(
     const Weights& weights, const Products& transposed, const Inputs& inputs, const Chunk& chunk, const Tensor& alpha,
     const OutputGradients& upstream, InputGradients& gradients, WeightGradients* weight_gradients) {
   using T = Compute<S>;
-  const int64_t H = weights.hidden, C = weights.channels, K = weights.attention, steps = inputs.steps(), rows = chunk.rows;
+  const int64_t H = weights.hidden, C = weights.channels, L = weights.lags, K = weights.attention;
+  const int64_t steps = inputs.steps(), rows = chunk.rows;
   const int64_t first = chunk.first, step_size = C * rows * H;
   const bool is_lstm = weights.cell == Cell::lstm, is_gru = weights.cell == Cell::gru;
   const bool needs_history = gradients.history.defined();
@@ -811,22 +832,22 @@ void backward_chunk(
 
   const Tensor grad_hidden = at::empty(chunk.hidden.sizes(), sums), grad_score = at::zeros({K}, sums);
   T* grad_h = grad_hidden.data_ptr<T>();
-  std::fill_n(grad_h, C * step_size, T(0));
+  std::fill_n(grad_h, L * step_size, T(0));
   attend_backward<S>(
       weights, inputs, chunk, upstream, alpha, grad_h, gradients.projected.data_ptr<S>(), grad_score.data_ptr<T>());
   if (K) {
     const Tensor grad_scores = chunk.scores.view({-1, K});
     const Tensor product = transposed.v(grad_scores);
-    add(grad_h + C * step_size, product.const_data_ptr<S>(), steps * step_size);
+    add(grad_h + L * step_size, product.const_data_ptr<S>(), steps * step_size);
     if (weight_gradients) {
-      add_product(weight_gradients->v_hidden, grad_scores, chunk.hidden.narrow(0, C, steps).view({-1, H}));
+      add_product(weight_gradients->v_hidden, grad_scores, chunk.hidden.narrow(0, L, steps).view({-1, H}));
       add(weight_gradients->score, grad_score.to(options.dtype()));
     }
   }
   if (upstream.history.defined()) {
     const S* from = upstream.history.const_data_ptr<S>();
     for (int64_t row = 0; row < rows; row++) {
-      const int64_t end = C + inputs.length(first + row);
+      const int64_t end = L + inputs.length(first + row);
       for_each_history(weights, chunk, row, end, [&](int64_t to, int64_t at) { add(grad_h + to, from + at, H); });
     }
   }
@@ -841,7 +862,7 @@ void backward_chunk(
   const Tensor interpolated = at::empty({is_gru ? C : 0, rows, H}, sums);
   T* c = carried.data_ptr<T>();
   for (int64_t step = steps - 1; step >= 0; step--) {
-    const int64_t row = C + step;
+    const int64_t row = L + step;
     S* a = chunk.activations.data_ptr<S>() + step * C * rows * weights.width;
     S* gates = gradients.projected.data_ptr<S>() + (step * inputs.batch() + first) * weights.projected();
     const T* grad_output = grad_h + row * step_size;
@@ -864,23 +885,24 @@ void backward_chunk(
       copy(grad_summed.data_ptr<S>() + step * step_size, product.const_data_ptr<S>(), step_size);
       if (is_gru) grad_summed[step].add_(interpolated);
     }
-    for (int64_t j = 1; j <= C; j++) {
+    for (int64_t j = 1; j <= L; j++) {
       if (step < j && !needs_history) break;
       T* to = grad_h + (row - j) * step_size;
-      const Tensor product = transposed.connections[j - 1](slots_from(grad_summed[step], j - 1));
+      const Tensor product = transposed.connections[j - 1](slots_from(grad_summed[step], weights.shift(j)));
       add(to, product.const_data_ptr<S>(), product.numel());
       if (!weights.connects_states && is_gru) {
-        add(to, interpolated.const_data_ptr<T>() + (j - 1) * rows * H, product.numel());
+        add(to, interpolated.const_data_ptr<T>() + weights.shift(j) * rows * H, product.numel());
       }
     }
   }
 
   if (weight_gradients) {
     const int64_t connected = weights.weight_connection.size(1);
-    weight_gradients->connections.resize(C);
-    for (int64_t j = 1; j <= C; j++) {
-      const Tensor source = grad_summed.narrow(1, j - 1, C - j + 1).reshape({-1, connected});
-      const Tensor target = chunk.hidden.narrow(0, C - j, steps).narrow(1, 0, C - j + 1).reshape({-1, H});
+    weight_gradients->connections.resize(L);
+    for (int64_t j = 1; j <= L; j++) {
+      const int64_t shift = weights.shift(j), slots = C - shift;
+      const Tensor source = grad_summed.narrow(1, shift, slots).reshape({-1, connected});
+      const Tensor target = chunk.hidden.narrow(0, L - j, steps).narrow(1, 0, slots).reshape({-1, H});
       add_product(weight_gradients->connections[j - 1], source, target);
     }
     if (weights.connects_states) {
@@ -891,7 +913,7 @@ void backward_chunk(
   if (needs_history) {
     S* history = gradients.history.data_ptr<S>();
     for (int64_t row = 0; row < rows; row++) {
-      for_each_history(weights, chunk, row, C, [&](int64_t from, int64_t to) { copy(history + to, grad_h + from, H); });
+      for_each_history(weights, chunk, row, L, [&](int64_t from, int64_t to) { copy(history + to, grad_h + from, H); });
     }
   }
   if (needs_history && is_lstm) {
@@ -1005,15 +1027,15 @@ Tensor project(const Product& input, const Tensor& x) {
 
 using ForwardResult = std::tuple<Tensor, Tensor, Tensor, Tensor, std::vector<Tensor>>;
 
-// A whole sequence x (T, B, D). Returns output (T, B, H), channel attention in slot order (T, B, C), the last history (B, C,
+// A whole sequence x (T, B, D). Returns output (T, B, H), channel attention in slot order (T, B, C), the last history (B, L,
 // C, H) and memory (B, C, H or 0) of each row, and what backward needs; nothing unless `keep`.
 ForwardResult forward(
-    const std::string& cell, const Tensor& x, const Tensor& history, const Tensor& memory, const Tensor& weight_input,
-    const Tensor& bias_input, const OptionalTensor& candidate_bias, const OptionalTensor& weight_hh,
+    const std::string& cell, int64_t channels, const Tensor& x, const Tensor& history, const Tensor& memory,
+    const Tensor& weight_input, const Tensor& bias_input, const OptionalTensor& candidate_bias, const OptionalTensor& weight_hh,
     const Tensor& weight_connection, const OptionalTensor& v_hidden, const OptionalTensor& score,
     const OptionalTensor& lengths, bool keep) {
   const at::NoGradGuard no_grad;
-  const Weights weights = weights_of(cell, candidate_bias, weight_hh, weight_connection, v_hidden, score);
+  const Weights weights = weights_of(cell, channels, candidate_bias, weight_hh, weight_connection, v_hidden, score);
   const Product input(weight_input, x.size(0) * x.size(1), bias_input);
   const Inputs inputs(project(input, x), history, memory, lengths);
   const auto first = boundaries(weights, inputs.batch());
@@ -1028,14 +1050,14 @@ ForwardResult forward(
 // Returns the gradients of x, history, memory, weight_input, bias_input, candidate_bias, weight_hh, weight_connection,
 // v_hidden and score; none where there is none. Overwrites the saved buffers.
 std::vector<OptionalTensor> backward(
-    const std::string& cell, const Tensor& x, const Tensor& history, const Tensor& memory, const Tensor& weight_input,
-    const Tensor& bias_input, const OptionalTensor& candidate_bias, const OptionalTensor& weight_hh,
+    const std::string& cell, int64_t channels, const Tensor& x, const Tensor& history, const Tensor& memory,
+    const Tensor& weight_input, const Tensor& bias_input, const OptionalTensor& candidate_bias, const OptionalTensor& weight_hh,
     const Tensor& weight_connection, const OptionalTensor& v_hidden, const OptionalTensor& score,
     const OptionalTensor& lengths, const std::vector<Tensor>& saved, const OptionalTensor& grad_output,
     const OptionalTensor& grad_alpha, const OptionalTensor& grad_history, const OptionalTensor& grad_memory,
     bool needs_x, bool needs_history) {
   const at::NoGradGuard no_grad;
-  const Weights weights = weights_of(cell, candidate_bias, weight_hh, weight_connection, v_hidden, score);
+  const Weights weights = weights_of(cell, channels, candidate_bias, weight_hh, weight_connection, v_hidden, score);
   const Inputs inputs(saved[0], history, memory, lengths);
   const auto chunks = chunks_of(saved);
   const Products transposed(weights, chunks.back().rows, inputs.steps(), true);
@@ -1065,10 +1087,11 @@ class Steps {
  public:
   // `weight_input` (G + K, D) and `bias_input` (G + K,) make Inputs::projected from x.
   Steps(
-      const std::string& cell, const Tensor& weight_input, const Tensor& bias_input, const OptionalTensor& candidate_bias,
+      const std::string& cell, int64_t channels, const Tensor& weight_input, const Tensor& bias_input,
+      const OptionalTensor& candidate_bias,
       const OptionalTensor& weight_hh, const Tensor& weight_connection, const OptionalTensor& v_hidden,
       const OptionalTensor& score, int64_t batch)
-      : weights_(weights_of(cell, candidate_bias, weight_hh, weight_connection, v_hidden, score)),
+      : weights_(weights_of(cell, channels, candidate_bias, weight_hh, weight_connection, v_hidden, score)),
         weight_input_(weight_input.contiguous()), batch_(batch), input_(weight_input_, batch, bias_input.contiguous()),
         products_(weights_, rows_of(boundaries(weights_, batch)), 1, false) {}
 
@@ -1146,7 +1169,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   py::class_<Steps>(module, "Steps")
       .def(
           py::init<
-              const std::string&, const Tensor&, const Tensor&, const OptionalTensor&, const OptionalTensor&, const Tensor&,
+              const std::string&, int64_t, const Tensor&, const Tensor&, const OptionalTensor&, const OptionalTensor&,
+              const Tensor&,
               const OptionalTensor&, const OptionalTensor&, int64_t>(),
           release)
       .def("forward", &Steps::forward, release)

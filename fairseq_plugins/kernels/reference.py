@@ -1,4 +1,4 @@
-"""The MC-RNN layer as the paper prints it: loops over sentences, time steps t, channels k and predecessors j.
+"""MC-RNN and HO-RNN as the papers print them: loops over sentences, time steps t, channels k and predecessors j.
 
 Slow, and right by inspection; the fast backends are tested against it.
 """
@@ -26,12 +26,13 @@ def multi_channel_rnn(
     for b in range(batch_size):
         length = steps if lengths is None else int(lengths[b])
         row_state = MultiChannelState(state.history[b], state.memory[b], state.time[b])
-        rows.append(_sentence(x[:length, b], row_state, parameters, cell, connection, steps))
+        sentence = _higher_order_sentence if parameters.attention_v is None else _sentence
+        rows.append(sentence(x[:length, b], row_state, parameters, cell, connection, steps))
     outputs, histories, memories, times, attentions = zip(*rows, strict=True)
     return MultiChannelOutput(
         torch.stack(outputs, dim=1),
         MultiChannelState(torch.stack(histories), torch.stack(memories), torch.stack(times)),
-        torch.stack(attentions, dim=1) if need_channel_attention else None,
+        torch.stack(attentions, dim=1) if need_channel_attention and parameters.attention_v is not None else None,
     )
 
 
@@ -89,6 +90,30 @@ def _sentence(
     memory_by_slot = {in_degree(end + 1, k, channels) - 1: c[end, k] for k in range(1, channels + 1)}
     memory = torch.stack([memory_by_slot[i] for i in range(channels)])
     return torch.stack(output), history, memory, state.time + len(x), torch.stack(attention)
+
+
+def _higher_order_sentence(
+    x: Tensor,
+    state: MultiChannelState,
+    parameters: MultiChannelParameters,
+    cell: str,
+    connection: str,
+    padded_length: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """As :func:`_sentence` for HO-RNN (Soltani and Jiang, 2016): every step reads the last K outputs; no attention."""
+    w = parameters.weight_connection
+    order = w.size(0)
+    h = {1 - j: state.history[j - 1, 0] for j in range(1, order + 1)}  # h[t], t = 0 before the first step here
+    c = state.memory[0]
+    output = [x.new_zeros(w.size(-1))] * padded_length
+    for t, x_t in enumerate(x, start=1):
+        s = sum(w[j - 1] @ h[t - j] for j in range(1, order + 1))
+        mean = sum(h[t - j] for j in range(1, order + 1)) / order
+        h[t], c = _cell(x_t, s, mean, c, parameters, cell, connection)
+        output[t - 1] = h[t]
+    history = torch.stack([h[len(x) - j + 1] for j in range(1, order + 1)]).unsqueeze(1)
+    attention = x.new_zeros(padded_length, 0)
+    return torch.stack(output), history, c.unsqueeze(0), state.time + len(x), attention
 
 
 def _score(h: Tensor, x: Tensor, parameters: MultiChannelParameters) -> Tensor:

@@ -5,10 +5,10 @@ It takes
 
 - ``gates`` (T, B, G * H): the input's share of the gates, with every bias that is added to it;
 - ``candidate_bias`` (H,): the GRU's bias of the candidate inside the reset gate; None for other cells;
-- ``history`` (C lags, C slots, B, H) and ``memory`` (C slots, B, H or 0): the state before the first step;
+- ``history`` (L lags, C slots, B, H) and ``memory`` (C slots, B, H or 0): the state before the first step;
 - ``weight_hh``, ``weight_connection``, ``cell``, ``connection``
 
-and returns ``hidden`` (C + T, C slots, B, H), whose first C rows are the history, oldest first, and ``memories``
+and returns ``hidden`` (L + T, C slots, B, H), whose first L rows are the history, oldest first, and ``memories``
 (1 + T, C slots, B, H or 0), whose first row is the memory given.
 """
 
@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .autograd import cell_step
-from .interface import MultiChannelOutput, MultiChannelParameters, MultiChannelState, channel_slots
+from .interface import MultiChannelOutput, MultiChannelParameters, MultiChannelState, channel_slots, slot_shift
 
 Recurrence = Callable[..., tuple[Tensor, Tensor]]
 
@@ -41,8 +41,10 @@ def input_gates(x: Tensor, parameters: MultiChannelParameters, cell: str) -> tup
     return F.linear(x, parameters.weight_ih, bias), candidate_bias
 
 
-def attend(hidden: Tensor, x: Tensor, parameters: MultiChannelParameters, channel_dim: int) -> tuple[Tensor, Tensor]:
-    """Attention over channels (Eq. 4 to 6).
+def attend(
+    hidden: Tensor, x: Tensor, parameters: MultiChannelParameters, channel_dim: int
+) -> tuple[Tensor, Tensor | None]:
+    """Attention over channels (Eq. 4 to 6); the output of the one channel where there is none.
 
     Args:
         hidden: outputs of all channels (..., H), the channels along ``channel_dim`` (negative).
@@ -51,6 +53,8 @@ def attend(hidden: Tensor, x: Tensor, parameters: MultiChannelParameters, channe
     Returns:
         the weighted sum (..., H) and the weights, shaped as ``hidden`` without its last dimension.
     """
+    if parameters.attention_v is None:
+        return hidden.squeeze(channel_dim), None
     v_hidden, v_input = parameters.attention_v.split([hidden.size(-1), x.size(-1)], dim=1)
     projected = F.linear(hidden, v_hidden) + F.linear(x, v_input).unsqueeze(channel_dim)
     scores = torch.tanh(projected) @ parameters.attention_r
@@ -71,7 +75,7 @@ def multi_channel_rnn(
 ) -> MultiChannelOutput:
     """See :func:`fairseq_plugins.kernels.multi_channel_rnn`."""
     steps, batch_size, _ = x.shape
-    channels = parameters.weight_connection.size(0)
+    lags, channels = state.history.shape[1:3]
     gates, candidate_bias = input_gates(x, parameters, cell)
     hidden, memories = recurrence(
         gates,
@@ -83,19 +87,19 @@ def multi_channel_rnn(
         cell,
         connection,
     )
-    output, weights = attend(hidden[channels:], x, parameters, channel_dim=-3)
+    output, weights = attend(hidden[lags:], x, parameters, channel_dim=-3)
 
     if lengths is None:
-        newest_first = [hidden[steps + channels - j] for j in range(1, channels + 1)]
+        newest_first = [hidden[steps + lags - j] for j in range(1, lags + 1)]
         history = torch.stack(newest_first).permute(2, 0, 1, 3)
         final = MultiChannelState(history, memories[steps].transpose(0, 1), state.time + steps)
     else:
         rows = torch.arange(batch_size, device=x.device)
-        history = torch.stack([hidden[lengths + channels - j, :, rows] for j in range(1, channels + 1)], dim=1)
+        history = torch.stack([hidden[lengths + lags - j, :, rows] for j in range(1, lags + 1)], dim=1)
         final = MultiChannelState(history, memories[lengths, :, rows], state.time + lengths)
         padding = (torch.arange(steps, device=x.device).unsqueeze(1) >= lengths).unsqueeze(-1)
         output = output.masked_fill(padding, 0)
-    if not need_channel_attention:
+    if not need_channel_attention or weights is None:
         return MultiChannelOutput(output, final, None)
 
     by_channel = weights.transpose(1, 2).gather(-1, channel_slots(state.time, steps, channels))
@@ -109,9 +113,9 @@ def multi_channel_rnn_step(
 ) -> tuple[Tensor, MultiChannelState]:
     """A step of :func:`fairseq_plugins.kernels.multi_channel_stepper`."""
     history, memory, time = state
-    channels = history.size(1)
+    lags, channels = history.shape[1:3]
     gates, candidate_bias = input_gates(x, parameters, cell)
-    by_lag = [history[:, j - 1, : channels - j + 1] for j in range(1, channels + 1)]
+    by_lag = [history[:, j - 1, : channels - slot_shift(j, channels, lags)] for j in range(1, lags + 1)]
     hidden, memory = cell_step(
         gates.unsqueeze(1),
         candidate_bias,

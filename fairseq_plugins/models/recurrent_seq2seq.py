@@ -1,5 +1,6 @@
 """RNNSearch with any recurrent layer: Bahdanau, Cho and Bengio (2015), "Neural machine translation by jointly learning
-to align and translate", for any number of layers; with ``mc_rnn`` layers it is MC-RNN (AAAI 2019, Section 4.1).
+to align and translate", for any number of layers; with ``mc_rnn`` layers it is MC-RNN (AAAI 2019, Section 4.1),
+with ``ho_rnn`` layers its peer HO-RNN.
 
 What the papers leave open, and what is done here:
 
@@ -36,7 +37,8 @@ from torch import Tensor, nn
 
 from ..files import InputError
 from ..modules import RECURRENT_LAYERS, AdditiveAttention, LayerOptions, RecurrentStack, RecurrentState, reorder_states
-from ..modules.multi_channel_rnn import CELLS, CONNECTION_INITS, CONNECTIONS
+from ..modules.connected_rnn import CELLS, CONNECTIONS
+from ..modules.multi_channel_rnn import CONNECTION_INITS
 from .architectures import set_defaults
 from .beam_groups import regroup, reorder_encoder_out
 
@@ -73,10 +75,13 @@ class RecurrentSeq2SeqConfig(FairseqDataclass):
         metadata={"help": "input-feed: the context enters the recurrence (Bahdanau); output: only the readout (Luong)"},
     )
     channels: int = field(default=3, metadata={"help": "channels of mc_rnn layers: block size minus one"})
-    cell: _CELLS = field(default="lstm", metadata={"help": "cell inside mc_rnn layers"})
+    order: int = field(default=3, metadata={"help": "earlier outputs that ho_rnn layers read at every step"})
+    cell: _CELLS = field(default="lstm", metadata={"help": "cell inside mc_rnn and ho_rnn layers"})
     connection: _CONNECTIONS = field(
         default="state",
-        metadata={"help": "connections of mc_rnn layers: between outputs (state, Eq. 2) or into the gates (gate)"},
+        metadata={
+            "help": "connections of mc_rnn and ho_rnn layers: between outputs (state, Eq. 2) or into the gates (gate)"
+        },
     )
     connection_init: _CONNECTION_INITS = field(
         default="identity", metadata={"help": "how the connections of mc_rnn layers start (--connection state)"}
@@ -326,7 +331,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
 def _layer_options(cfg: RecurrentSeq2SeqConfig) -> LayerOptions:
     # fairseq's choices are no strings, though they look like them.
-    return LayerOptions(cfg.channels, str(cfg.cell), str(cfg.connection), str(cfg.connection_init))
+    return LayerOptions(cfg.channels, cfg.order, str(cfg.cell), str(cfg.connection), str(cfg.connection_init))
 
 
 def _check(cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> None:
@@ -335,8 +340,9 @@ def _check(cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> None:
             if getattr(cfg, f"{side}_{name}") < 1:
                 option = f"--{side}-{name}".replace("_", "-")
                 raise InputError(f"{option} must be at least 1, not {getattr(cfg, f'{side}_{name}')}")
-    if cfg.channels < 1:
-        raise InputError(f"--channels must be at least 1, not {cfg.channels}")
+    for name in ("channels", "order"):
+        if getattr(cfg, name) < 1:
+            raise InputError(f"--{name} must be at least 1, not {getattr(cfg, name)}")
     if getattr(task.cfg, "left_pad_target", False):
         raise InputError("--left-pad-target is not supported: the decoder's recurrence starts at the first position")
     if not cfg.share_all_embeddings:
@@ -456,3 +462,17 @@ def mc_rnn_4_gigaword(args: Namespace) -> None:
     """MC-RNN-4 of MC-RNN's Table 3."""
     set_defaults(args, channels=4)
     mc_rnn_gigaword(args)
+
+
+@register_model_architecture("recurrent_seq2seq", "ho_rnn_iwslt_de_en")
+def ho_rnn_iwslt_de_en(args: Namespace) -> None:
+    """HO-RNN of MC-RNN's Table 2."""
+    _set_layer(args, "ho_rnn")
+    rnnsearch_iwslt_de_en(args)
+
+
+@register_model_architecture("recurrent_seq2seq", "ho_rnn_gigaword")
+def ho_rnn_gigaword(args: Namespace) -> None:
+    """HO-RNN of MC-RNN's Table 3."""
+    _set_layer(args, "ho_rnn")
+    rnnsearch_gigaword(args)

@@ -9,6 +9,7 @@ from .double_path import (
     SelfAttentionDecoderPath,
     SelfAttentionEncoderPath,
 )
+from .higher_order_rnn import HigherOrderRNN
 from .multi_channel_rnn import MultiChannelRNN
 from .recurrent import LayerOutput, RecurrentLayer, RecurrentState
 from .recurrent_stack import RECURRENT_LAYERS, LayerOptions, RecurrentStack, reorder_states
@@ -21,6 +22,7 @@ __all__ = [
     "ConvolutionalDecoderPath",
     "ConvolutionalEncoderPath",
     "GatedConvolution",
+    "HigherOrderRNN",
     "LayerOptions",
     "LayerOutput",
     "Memory",

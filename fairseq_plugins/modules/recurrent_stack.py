@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .conventional_rnn import ConventionalRNN
+from .higher_order_rnn import HigherOrderRNN
 from .multi_channel_rnn import MultiChannelRNN
 from .recurrent import RecurrentLayer, RecurrentState
 
@@ -20,6 +21,7 @@ class LayerOptions:
     """What the kinds of layers can be asked for beyond their sizes; each kind reads what concerns it."""
 
     channels: int = 3
+    order: int = 3
     cell: str = "lstm"
     connection: str = "state"
     connection_init: str = "identity"
@@ -32,6 +34,7 @@ RECURRENT_LAYERS: dict[str, Callable[[int, int, LayerOptions], RecurrentLayer]] 
     "mc_rnn": lambda d, h, options: MultiChannelRNN(
         d, h, options.channels, options.cell, options.connection, options.connection_init
     ),
+    "ho_rnn": lambda d, h, options: HigherOrderRNN(d, h, options.order, options.cell, options.connection),
 }
 """Makes a layer of each kind from input size, hidden size and options."""
 

@@ -12,7 +12,7 @@ import torch
 
 from fairseq_plugins import kernels
 from fairseq_plugins.kernels.interface import CONNECTIONS, GATES
-from fairseq_plugins.modules import MultiChannelRNN
+from fairseq_plugins.modules import HigherOrderRNN, MultiChannelRNN
 
 from .test_multi_channel_rnn import _by_steps, _results
 
@@ -71,6 +71,19 @@ def test_agrees_with_the_reference(
         torch.testing.assert_close(
             value.cpu(), expected[name], rtol=1e-10, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}"
         )
+
+
+@on_device
+@pytest.mark.parametrize("connection", CONNECTIONS)
+@pytest.mark.parametrize("cell", GATES)
+def test_higher_order_agrees_with_the_reference(cell: str, connection: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    layer = HigherOrderRNN(3, 5, 3, cell, connection).double()
+    x, lengths = torch.randn(5, 2, 3, dtype=torch.float64), torch.tensor([5, 2])
+    expected = _results("reference", layer, x, lengths, monkeypatch)
+    actual = _results("cuda_graph", layer.to(DEVICE), x.to(DEVICE), lengths.to(DEVICE), monkeypatch)
+    for name, value in expected.items():
+        torch.testing.assert_close(actual[name].cpu(), value, rtol=1e-10, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}")
 
 
 @on_device
@@ -184,7 +197,7 @@ def test_what_is_on_a_cpu_goes_to_cpp(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     script = (
         "import sys; sys.modules['triton'] = None\n"
-        "import torch; from fairseq_plugins.modules import MultiChannelRNN\n"
+        "import torch; from fairseq_plugins.modules import HigherOrderRNN, MultiChannelRNN\n"
         "MultiChannelRNN(2, 3)(torch.randn(1, 1, 2))\n"
     )
     environment = {**os.environ, kernels.BACKEND_VARIABLE: "cuda_graph"}

@@ -12,7 +12,8 @@ from fairseq_plugins import kernels
 from fairseq_plugins.files import InputError
 from fairseq_plugins.kernels import cpp
 from fairseq_plugins.kernels.interface import CONNECTIONS, GATES, channel_slots, in_degree
-from fairseq_plugins.modules import MultiChannelRNN
+from fairseq_plugins.modules import HigherOrderRNN, MultiChannelRNN
+from fairseq_plugins.modules.connected_rnn import ConnectedRNN
 from fairseq_plugins.modules.conventional_rnn import ConventionalRNN
 
 BACKENDS = ("autograd", "eager", "cpp")
@@ -64,7 +65,7 @@ def test_slots_follow_the_channels() -> None:
 
 
 def _results(
-    backend: str, layer: MultiChannelRNN, x: Tensor, lengths: Tensor | None, monkeypatch: pytest.MonkeyPatch
+    backend: str, layer: ConnectedRNN, x: Tensor, lengths: Tensor | None, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Tensor]:
     """Outputs of two chained calls (the second goes on from a state with different times) and all gradients."""
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
@@ -79,7 +80,9 @@ def _results(
     second = layer(x.flip(0), lengths, first.state, True)
     outputs = {}
     for name, result in ("first", first), ("second", second):
-        outputs |= {f"{name} output": result.output, f"{name} attention": result.channel_attention}
+        outputs[f"{name} output"] = result.output
+        if result.channel_attention is not None:
+            outputs[f"{name} attention"] = result.channel_attention
         outputs |= {f"{name} {field}": value for field, value in zip(result.state._fields, result.state, strict=True)}
     objective = sum(
         (torch.randn(value.shape, generator=generator, dtype=torch.float64).to(x) * value).sum()
@@ -105,6 +108,25 @@ def test_backends_agree_with_the_reference(
         lengths = None if lengths is None else torch.tensor(lengths)
         expected = _results("reference", layer, x, lengths, monkeypatch)
         actual = _results(backend, layer, x, lengths, monkeypatch)
+        for name, value in expected.items():
+            torch.testing.assert_close(actual[name], value, rtol=1e-10, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("connection", CONNECTIONS)
+@pytest.mark.parametrize("cell", GATES)
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_higher_order_backends_agree_with_the_reference(
+    backend: str, connection: str, cell: str, order: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(order)
+    for steps, hidden_size, lengths in ((1, 3, None), (6, 7, None), (7, 5, [7, 4, 1]), (3, 4, [0, 3, 2])):
+        layer = HigherOrderRNN(5, hidden_size, order, cell, connection).double()
+        x = torch.randn(steps, 3, 5, dtype=torch.float64)
+        lengths = None if lengths is None else torch.tensor(lengths)
+        expected = _results("reference", layer, x, lengths, monkeypatch)
+        actual = _results(backend, layer, x, lengths, monkeypatch)
+        assert actual.keys() == expected.keys()
         for name, value in expected.items():
             torch.testing.assert_close(actual[name], value, rtol=1e-10, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}")
 
@@ -372,14 +394,17 @@ def _by_steps(layer: torch.nn.Module, x: Tensor, h0: Tensor, c0: Tensor) -> Tens
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("connection", CONNECTIONS)
 @pytest.mark.parametrize("cell", GATES)
-@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("channels", [1, 3, 0], ids=["1", "3", "HO-RNN"])
 def test_steps_of_cpp_agree_with_the_reference(
     channels: int, cell: str, connection: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Gradients of the weights are summed over the steps inside the kernel."""
     torch.manual_seed(0)
     before = torch.get_num_threads()
-    layer = MultiChannelRNN(4 + 5, 5, channels, cell, connection, "orthogonal").double()
+    if channels == 0:
+        layer = HigherOrderRNN(4 + 5, 5, 3, cell, connection).double()
+    else:
+        layer = MultiChannelRNN(4 + 5, 5, channels, cell, connection, "orthogonal").double()
     x, h0, c0 = (torch.randn(*size, 5).double()[..., :width] for size, width in (((6, 9), 4), ((9,), 5), ((9,), 5)))
     inputs = [value.requires_grad_() for value in ((h0, c0) if cell == "lstm" else (h0,))] + list(layer.parameters())
     results = {}

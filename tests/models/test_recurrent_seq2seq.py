@@ -157,6 +157,8 @@ PARAMETERS = {
     "rnnsearch_large_iwslt_de_en": 25_557_624,
     "rnnsearch_deep_iwslt_de_en": 26_782_376,
     "rnnsearch_gigaword": 32_993_328,
+    "ho_rnn_gigaword": 35_352_624,
+    "ho_rnn_iwslt_de_en": 25_596_072,
     "mc_rnn_iwslt_de_en": 26_646_184,
     "mc_rnn_2_iwslt_de_en": 26_252_968,
     "mc_rnn_4_iwslt_de_en": 27_039_400,

@@ -1,0 +1,101 @@
+"""What MC-RNN and HO-RNN share: a cell that reads several earlier outputs through connections W_1 ... W_L."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from .. import kernels
+from ..kernels.interface import CONNECTIONS, GATES
+from .recurrent import LayerOutput, RecurrentLayer
+
+CELLS = tuple(GATES)
+
+
+class ConnectedRNN(RecurrentLayer):
+    """One layer in one direction. A subclass says how the connections start, and adds what it has beside them.
+
+    Args:
+        input_size: D.
+        hidden_size: H.
+        lags: L.
+        cell: ``lstm``, ``gru`` or ``rnn`` (tanh).
+        connection: ``state``: W_j maps outputs to what takes the place of h(t - 1) in the cell. ``gate``: W_j maps
+            outputs to the gates directly, and there is no ``weight_hh``; the GRU then interpolates with the mean of the
+            outputs.
+
+    Raises:
+        ValueError: a size below 1, or an unknown cell or connection.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, lags: int, cell: str, connection: str) -> None:
+        super().__init__()
+        if min(input_size, hidden_size, lags) < 1:
+            raise ValueError(f"sizes and connections must be at least 1, not {input_size}, {hidden_size}, {lags}")
+        if cell not in GATES:
+            raise ValueError(f"unknown cell {cell!r}; choose from {', '.join(GATES)}")
+        if connection not in CONNECTIONS:
+            raise ValueError(f"unknown connection {connection!r}; choose from {', '.join(CONNECTIONS)}")
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.cell = cell
+        self.connection = connection
+        self.has_memory = cell == "lstm"
+
+        rows = GATES[cell] * hidden_size
+        self.weight_ih = nn.Parameter(torch.empty(rows, input_size))
+        self.bias_ih = nn.Parameter(torch.empty(rows))
+        self.bias_hh = nn.Parameter(torch.empty(rows))
+        if connection == "state":
+            self.weight_hh = nn.Parameter(torch.empty(rows, hidden_size))
+            self.weight_connection = nn.Parameter(torch.empty(lags, hidden_size, hidden_size))
+        else:
+            self.register_parameter("weight_hh", None)
+            self.weight_connection = nn.Parameter(torch.empty(lags, rows, hidden_size))
+        self.register_parameter("attention_v", None)
+        self.register_parameter("attention_r", None)
+
+    @property
+    def bound(self) -> float:
+        """Recurrent weights start in U(-bound, bound), as in ``torch.nn.LSTMCell``."""
+        return 1 / math.sqrt(self.hidden_size)
+
+    def forward(
+        self,
+        x: Tensor,
+        lengths: Tensor | None = None,
+        state: kernels.MultiChannelState | None = None,
+        need_channel_attention: bool = False,
+    ) -> LayerOutput:
+        if state is None:
+            state = self.initial_state(x.size(1))
+        return LayerOutput(
+            *kernels.multi_channel_rnn(
+                x, lengths, state, self._parameters_tuple(), self.cell, self.connection, need_channel_attention
+            )
+        )
+
+    def step(self, x: Tensor, state: kernels.MultiChannelState) -> tuple[Tensor, kernels.MultiChannelState]:
+        return self.stepper(x.size(0))(x, state)
+
+    def stepper(self, batch_size: int) -> kernels.Stepper:
+        return kernels.multi_channel_stepper(self._parameters_tuple(), self.cell, self.connection, batch_size)
+
+    def initial_state(
+        self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None
+    ) -> kernels.MultiChannelState:
+        """h(0) = h0 and c(0) = c0 in all channels; all older outputs are zero."""
+        return kernels.initial_state(batch_size, self._parameters_tuple(), self.cell, h0, c0)
+
+    def _parameters_tuple(self) -> kernels.MultiChannelParameters:
+        return kernels.MultiChannelParameters(
+            self.weight_ih,
+            self.weight_hh,
+            self.bias_ih,
+            self.bias_hh,
+            self.weight_connection,
+            self.attention_v,
+            self.attention_r,
+        )
