@@ -8,7 +8,8 @@ entropy, backward, clipping and a NAG update on a batch of about 4,000 target to
 sentences to 25 tokens each, whatever the untrained models prefer. The systems take turns within each repetition;
 printed are the median, the spread (half the distance between the quartiles, in percent), and the ratio of speeds to the
 peer: above 1 is faster. ``lstm_as_rnnsearch`` is fairseq's ``lstm`` with the layers, sizes and directions of
-``rnnsearch_iwslt_de_en``.
+``rnnsearch_iwslt_de_en``; ``rnnsearch_output_attention`` and ``mc_rnn_output_attention`` are ours for IWSLT'14 with
+``--decoder-attention output``.
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ SYSTEMS = [
     "cnn_wider_iwslt_de_en",
     "cnn_deeper_iwslt_de_en",
 ]
-# Architectures of fairseq's with other sizes than their own.
+# Architectures with other sizes or options than their own.
 PRESETS = {
+    "rnnsearch_output_attention": ("rnnsearch_iwslt_de_en", {"decoder_attention": "output"}),
+    "mc_rnn_output_attention": ("mc_rnn_iwslt_de_en", {"decoder_attention": "output"}),
     "lstm_as_rnnsearch": (
         "lstm",
         {
@@ -53,7 +56,7 @@ PRESETS = {
             "decoder_out_embed_dim": 256,
             "dropout": 0.3,
         },
-    )
+    ),
 }
 LENGTHS = (20, 25)
 BEAM = 5
@@ -138,8 +141,9 @@ def training_step(model: BaseFairseqModel, task: SimpleNamespace, sample: dict[s
     return step
 
 
-def beam_search(model: BaseFairseqModel, task: SimpleNamespace, sample: dict[str, Any]) -> Callable[[], None]:
-    length = LENGTHS[1]
+def beam_search(
+    model: BaseFairseqModel, task: SimpleNamespace, sample: dict[str, Any], length: int = LENGTHS[1]
+) -> Callable[[], None]:
     generator = SequenceGenerator(
         [model], task.target_dictionary, beam_size=BEAM, max_len_a=0, max_len_b=length, min_len=length
     )

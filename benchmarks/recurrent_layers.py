@@ -1,11 +1,13 @@
 """Times recurrent layers against ``torch.nn.LSTM`` of the same size in the same run.
 
-    python benchmarks/recurrent_layers.py [--threads 1 2] [--sizes translation language_model] [--json FILE]
+    python benchmarks/recurrent_layers.py [--threads 1 2] [--sizes translation language_model] [--bfloat16]
+    python benchmarks/recurrent_layers.py --device cuda --backends eager cuda_graph [--tf32]
 
 For each size and number of threads: the forward pass without gradients, and forward and backward together. The
 candidates take turns within each repetition, so that a machine that changes its speed changes it for all. Printed are
 the median, the spread (half the distance between the quartiles, in percent of the median), and the ratio of the
-medians to one layer of ``torch.nn.LSTM``.
+medians to one layer of ``torch.nn.LSTM`` in float32 (on a GPU that is cuDNN's). ``--tf32`` lets all products round to
+TF32, cuDNN's and ours; without it none does. With the backend ``cuda_graph`` the graphs captured are counted.
 
 The peer ``per-channel loop`` is the MC-RNN as one would write it first: loops over time, channels and predecessors
 around ``torch.nn.LSTMCell``.
@@ -14,6 +16,7 @@ around ``torch.nn.LSTMCell``.
 from __future__ import annotations
 
 import argparse
+import copy
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +27,7 @@ from timing import take_turns, versions, write_json
 from torch import Tensor, nn
 
 from fairseq_plugins import kernels
-from fairseq_plugins.modules import MultiChannelRNN
+from fairseq_plugins.modules import HigherOrderRNN, MultiChannelRNN
 
 SIZES = {
     "translation": {"batch": 160, "steps": 25, "input": 256, "hidden": 256},
@@ -39,7 +42,7 @@ class PerChannelLoop(nn.Module):
 
     def __init__(self, layer: MultiChannelRNN) -> None:
         super().__init__()
-        self.cell = nn.LSTMCell(layer.input_size, layer.hidden_size)
+        self.cell = nn.LSTMCell(layer.input_size, layer.hidden_size, device=layer.weight_ih.device)
         for name, parameter in self.cell.named_parameters():
             parameter.data.copy_(getattr(layer, name))
         self.weight_connection = layer.weight_connection
@@ -67,27 +70,37 @@ class PerChannelLoop(nn.Module):
         return torch.stack(outputs)
 
 
-def on_backend(layer: MultiChannelRNN, backend: str) -> Callable[[Tensor], Tensor]:
+def on_backend(layer: nn.Module, backend: str) -> Callable[[Tensor], Tensor]:
+    dtype = layer.weight_ih.dtype
+
     def run(x: Tensor) -> Tensor:
         os.environ[kernels.BACKEND_VARIABLE] = backend
-        return layer(x).output
+        return layer(x.to(dtype)).output.to(x.dtype)
 
     return run
 
 
-def candidates(input_size: int, hidden_size: int, backends: list[str]) -> dict[str, Callable[[Tensor], Tensor]]:
+def candidates(
+    input_size: int, hidden_size: int, backends: list[str], device: str, bfloat16: bool
+) -> dict[str, Callable[[Tensor], Tensor]]:
     """What is timed, each a function from x (T, B, D) to (T, B, H)."""
-    lstm, deep = nn.LSTM(input_size, hidden_size), nn.LSTM(input_size, hidden_size, 3)
+    lstm = nn.LSTM(input_size, hidden_size, device=device)
+    deep = nn.LSTM(input_size, hidden_size, 3, device=device)
     made: dict[str, Callable[[Tensor], Tensor]] = {
         REFERENCE: lambda x: lstm(x)[0],
         f"{REFERENCE}, 3 layers": lambda x: deep(x)[0],
     }
     for channels in (2, 3, 4):
-        layer = MultiChannelRNN(input_size, hidden_size, channels)
+        layer = MultiChannelRNN(input_size, hidden_size, channels).to(device)
         if channels == 3:
             made["MC-RNN-3, per-channel loop"] = PerChannelLoop(layer)
         for backend in backends:
             made[f"MC-RNN-{channels}, {backend}"] = on_backend(layer, backend)
+        if bfloat16:
+            made[f"MC-RNN-{channels}, {backends[0]}, bfloat16"] = on_backend(
+                copy.deepcopy(layer).bfloat16(), backends[0]
+            )
+    made[f"HO-RNN-3, {backends[0]}"] = on_backend(HigherOrderRNN(input_size, hidden_size).to(device), backends[0])
     return made
 
 
@@ -105,16 +118,19 @@ def one_pass(run: Callable[[Tensor], Tensor], x: Tensor, gradient: Tensor | None
     return once
 
 
-def measure(size: dict[str, int], threads: int, repetitions: int, backends: list[str]) -> list[dict[str, object]]:
+def measure(
+    size: dict[str, int], threads: int, repetitions: int, backends: list[str], device: str, bfloat16: bool
+) -> list[dict[str, object]]:
     """A row for each candidate and pass: median, spread, ratio."""
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    x = torch.randn(size["steps"], size["batch"], size["input"], requires_grad=True)
-    gradient = torch.randn(size["steps"], size["batch"], size["hidden"])
-    layers = candidates(size["input"], size["hidden"], backends)
+    x = torch.randn(size["steps"], size["batch"], size["input"], device=device, requires_grad=True)
+    gradient = torch.randn(size["steps"], size["batch"], size["hidden"], device=device)
+    layers = candidates(size["input"], size["hidden"], backends, device, bfloat16)
     rows = []
     for name, upstream in (("forward", None), ("forward+backward", gradient)):
-        timings = take_turns({layer: one_pass(run, x, upstream) for layer, run in layers.items()}, repetitions)
+        runs = {layer: one_pass(run, x, upstream) for layer, run in layers.items()}
+        timings = take_turns(runs, repetitions, device)
         for layer, timing in timings.items():
             rows.append(
                 {
@@ -134,18 +150,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["translation"])
-    parser.add_argument("--backends", nargs="+", default=["eager", "autograd"])
+    parser.add_argument("--backends", nargs="+", default=["cpp", "eager"])
+    parser.add_argument("--bfloat16", action="store_true", help="the first backend also with parameters in bfloat16")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--tf32", action="store_true", help="let products of float32 round to TF32 on a GPU")
     parser.add_argument("--repetitions", type=int, default=15)
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     args = parser.parse_args()
-    found = versions()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.tf32
+    found = versions(args.device)
+    if args.device != "cpu":
+        found["TF32"] = "on" if args.tf32 else "off"
     print(", ".join(f"{name} {version}" for name, version in found.items()))
 
     rows = []
     for size_name in args.sizes:
         size = SIZES[size_name]
         for threads in args.threads:
-            measured = measure(size, threads, args.repetitions, args.backends)
+            measured = measure(size, threads, args.repetitions, args.backends, args.device, args.bfloat16)
             rows += measured
             print(f"\n{size_name}: " + ", ".join(f"{k} {v}" for k, v in size.items()) + f", {threads} threads, float32")
             for row in measured:
@@ -157,6 +179,10 @@ def main() -> None:
             for backend in args.backends:
                 ratio = step["MC-RNN-3, per-channel loop"] / step[f"MC-RNN-3, {backend}"]
                 print(f"MC-RNN-3 training step, {backend}: {ratio:.2f} times as fast as the per-channel loop")
+    if "cuda_graph" in args.backends:
+        from fairseq_plugins.kernels import cuda_graph
+
+        print(f"graphs captured: {cuda_graph.captures()}")
     write_json(args.json, found, rows)
 
 

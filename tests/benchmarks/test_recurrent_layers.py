@@ -37,7 +37,7 @@ def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
     command += ["--repetitions", "3", "--json", str(tmp_path / "rows.json")]
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
-    assert "MC-RNN-3 training step, eager" in printed
+    assert "MC-RNN-3 training step, cpp" in printed
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert {row["pass"] for row in rows} == {"forward", "forward+backward"}
     assert all(row["ratio_to_lstm"] == 1 for row in rows if row["layer"] == "torch.nn.LSTM")

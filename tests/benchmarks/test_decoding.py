@@ -1,0 +1,42 @@
+"""The benchmark of decoding runs and prints its ratios. It is never timed here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+COMMAND = [sys.executable, str(CHECKOUT / "benchmarks" / "decoding.py")]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTHONWARNINGS": "ignore"}
+
+
+def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
+    options = [
+        "--systems",
+        "mc_rnn_iwslt_de_en",
+        "--peer",
+        "mc_rnn_iwslt_de_en",
+        "--types",
+        "50",
+        "--sentences",
+        "1",
+        "2",
+    ]
+    options += ["--lengths", "3", "4", "--threads", "1", "--repetitions", "2", "--json", str(tmp_path / "rows.json")]
+    printed = subprocess.run([*COMMAND, *options], check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
+    assert "one step, 5 rows" in printed
+    rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    assert [row["ratio_to_cell"] for row in rows if row.get("layer") == "torch.nn.LSTMCell"] == [1, 1]
+    assert [(row["sentences"], row["length"]) for row in rows if row["work"] == "beam search"] == [
+        (sentences, length) for sentences in (1, 2) for length in (3, 4)
+    ]
+
+
+def test_the_peer_must_be_there() -> None:
+    options = ["--systems", "mc_rnn_iwslt_de_en"]
+    finished = subprocess.run([*COMMAND, *options], capture_output=True, text=True, env=ENVIRONMENT)
+    assert finished.returncode == 2
+    assert "--peer lstm_as_rnnsearch is not among the --systems" in finished.stderr
