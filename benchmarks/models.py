@@ -105,11 +105,11 @@ def batch(task: SimpleNamespace, sentences: int, device: str) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(1)
     # The longest first, as fairseq sorts them: its lstm relies on it.
     lengths = torch.randint(LENGTHS[0], LENGTHS[1] + 1, (sentences,), generator=generator).sort(descending=True)[0]
-    position = torch.arange(LENGTHS[1])
-    real = position < lengths.unsqueeze(1)
+    longest = int(lengths[0])
+    real = torch.arange(longest) < lengths.unsqueeze(1)
 
     def words(types: int) -> Tensor:
-        return torch.randint(4, types, (sentences, LENGTHS[1]), generator=generator)
+        return torch.randint(4, types, (sentences, longest), generator=generator)
 
     pad, eos = 1, 2
     source = words(len(task.source_dictionary)).masked_fill(~real.flip(1), pad)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import platform
 import statistics
@@ -14,6 +15,9 @@ from typing import Any, NamedTuple
 import torch
 
 from fairseq_plugins.files import atomic_file
+
+# Importing fairseq makes every library's debug messages appear.
+logging.disable(logging.INFO)
 
 
 class Timing(NamedTuple):
@@ -51,9 +55,19 @@ def versions(device: str | torch.device = "cpu") -> dict[str, str]:
     if torch.device(device).type == "cuda":
         found["GPU"] = torch.cuda.get_device_name(device)
     else:
+        found["CPU"] = _cpu_name()
         found["CPU capability"] = torch.backends.cpu.get_cpu_capability()
         found["cores"] = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
     return found
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 def write_json(path: Path | None, versions: Mapping[str, str], rows: list[dict[str, Any]]) -> None:

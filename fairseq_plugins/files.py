@@ -92,6 +92,8 @@ def sha256(path: str | os.PathLike[str]) -> str:
 def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     """The lines of a UTF-8 file without their line ends (``\\n``; a ``\\r`` before it goes too), one at a time.
 
+    A byte order mark at the head of the file is no part of the first line.
+
     Only ``\\n`` ends a line, so that both sides of a parallel text split alike whatever characters they hold. A file
     whose name ends in ``.gz`` is unpacked on the way.
 
@@ -110,7 +112,8 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
         try:
             for line in stream:
                 number += 1
-                yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+                text = line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+                yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{path}, line {number}: not UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x}); "

@@ -46,6 +46,11 @@ PREPARATION = "preparation.json"
 DOWNLOAD = "download"
 """The one thing that may stand in an output folder before its preparation: what was downloaded for it."""
 BPES = (*SUBWORD_MODELS, "none")
+METRICS = ("bleu", "rouge")
+UNKNOWN = "<unk>"
+"""fairseq's symbol for a word that its dictionary does not hold."""
+SPECIAL_SYMBOLS = 4
+"""``<s> <pad> </s> <unk>``: in every dictionary, and not in its file."""
 
 _PROGRESS = ".progress.json"
 _FOLDERS = ("raw", "tokens", "bpe", "bin")
@@ -82,6 +87,14 @@ class Preparation:
     """One subword model for both sides, and one dictionary."""
     separate_dictionaries: bool = False
     """A dictionary for each side, though the subword model is joint."""
+    joined_words: bool = False
+    """One dictionary for both sides where there is no BPE."""
+    dictionary_size: int | None = None
+    """The types of each dictionary at most, fairseq's four special symbols among them; None for all."""
+    unknown_words: list[str] = dataclasses.field(default_factory=list)
+    """Tokens by which the text itself says that a word is unknown; to the model they are fairseq's ``<unk>``."""
+    metric: str = "bleu"
+    """What translations are scored by: ``bleu`` or ``rouge``."""
     origin: dict[str, str] = dataclasses.field(default_factory=dict)
     """What the given files were taken from, such as an archive and its checksum."""
     bpe_models: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -109,6 +122,7 @@ class Preparation:
             ("source_tokenizer", (*TOKENIZERS, None)),
             ("bpe", BPES),
             ("given", ("raw", "tokens")),
+            ("metric", METRICS),
         ):
             if getattr(self, name) not in known:
                 raise InputError(
@@ -118,7 +132,7 @@ class Preparation:
         for name in self.source_normalization:
             if name not in NORMALIZATIONS:
                 raise InputError(f"unknown normalization {name!r}: choose from {', '.join(NORMALIZATIONS)}")
-        for name in ("min_length", "max_length", "ratio", "bpe_size"):
+        for name in ("min_length", "max_length", "ratio", "bpe_size", "dictionary_size"):
             if (value := getattr(self, name)) is not None and value <= 0:
                 raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive")
         if self.max_length is not None and self.max_length < self.min_length:
@@ -175,9 +189,20 @@ class Preparation:
     def decode_target(self, bpe_tokens: str) -> str:
         """BPE tokens, as a model predicts them → tokens."""
         if self.bpe == "none":
-            return bpe_tokens
+            return self._from_unknown(bpe_tokens)
         # A model may put spaces where no text has them.
         return " ".join(self._subword_model(self.target_lang).decode(bpe_tokens).split())
+
+    def to_unknown(self, tokens: str) -> str:
+        """Tokens with fairseq's ``<unk>`` for every one of ``unknown_words``."""
+        if not self.unknown_words:
+            return tokens
+        return " ".join(UNKNOWN if token in self.unknown_words else token for token in tokens.split(" "))
+
+    def _from_unknown(self, tokens: str) -> str:
+        if not self.unknown_words:
+            return tokens
+        return " ".join(self.unknown_words[0] if token == UNKNOWN else token for token in tokens.split(" "))
 
     def detokenize_target(self, tokens: str) -> str:
         """Tokens → text: attached punctuation, unescaped characters."""
@@ -213,7 +238,7 @@ class Preparation:
         return self._subword_models[language]
 
     def _encode(self, language: str, tokens: str) -> str:
-        return tokens if self.bpe == "none" else self._subword_model(language).encode(tokens)
+        return self.to_unknown(tokens) if self.bpe == "none" else self._subword_model(language).encode(tokens)
 
 
 def prepare(
@@ -307,6 +332,11 @@ class _Run:
         (self.output / _PROGRESS).unlink()
         sizes = ", ".join(f"{language} {size:,}" for language, size in self.steps.dictionary_sizes.items())
         print(f"{self.output / 'bin'}: dictionary {sizes}")
+        for language, size in self.steps.dictionary_sizes.items():
+            most = self.steps.dictionary_size
+            types = size + SPECIAL_SYMBOLS
+            if most is not None and types < most:
+                print(f"note: {language} has {types:,} types, not {most:,}: the training text has no more")
         return self.steps
 
     def _step(self, name: str, function: Callable[[], Any]) -> Any:
@@ -398,7 +428,7 @@ class _Run:
         steps, tokens = self.steps, self.output / "tokens"
         models: dict[str, str] = {}
         with atomic_directory(self.output / "bpe") as folder:
-            encoders: dict[str, Callable[[str], str]] = dict.fromkeys(self.languages, str)
+            encoders: dict[str, Callable[[str], str]] = dict.fromkeys(self.languages, steps.to_unknown)
             if steps.bpe != "none":
                 kind = SUBWORD_MODELS[steps.bpe]
                 for languages in [self.languages] if steps.joint else [(language,) for language in self.languages]:
@@ -416,7 +446,9 @@ class _Run:
                 paths = tuple(tokens / f"{split}.{language}" for language in self.languages)
                 writers = [_text_writer(folder / path.name) for path in paths]
                 with writers[0] as source_writer, writers[1] as target_writer:
-                    for _, (source, target) in _map(encode, read_pairs(paths), self.workers, f"BPE of {split}"):
+                    # Without BPE there is less to do than to hand over.
+                    workers = 1 if steps.bpe == "none" else self.workers
+                    for _, (source, target) in _map(encode, read_pairs(paths), workers, f"BPE of {split}"):
                         source_writer.write(source + "\n")
                         target_writer.write(target + "\n")
         return models
@@ -429,8 +461,12 @@ class _Run:
         arguments += ["--trainpref", "bpe/train", "--validpref", "bpe/valid"]
         if tests:
             arguments += ["--testpref", ",".join(f"bpe/{split}" for split in tests)]
-        if self.steps.bpe != "none" and self.steps.joint and not self.steps.separate_dictionaries:
+        joins_subwords = self.steps.bpe != "none" and self.steps.joint and not self.steps.separate_dictionaries
+        if joins_subwords or self.steps.joined_words:
             arguments += ["--joined-dictionary"]
+        if self.steps.dictionary_size is not None:
+            for side in ("src", "tgt"):
+                arguments += [f"--nwords{side}", str(self.steps.dictionary_size)]
         command = shlex.join(["fairseq-preprocess", *arguments, "--destdir", "bin"])
         print(f"fairseq-preprocess: {command}", flush=True)
         with atomic_directory(self.output / "bin") as folder:
@@ -448,7 +484,16 @@ class _Run:
                 raise InputError(f"fairseq-preprocess failed with status {result.returncode}: its output stands above")
             # Its times and temporary names would make every run's bytes differ; preparation.json has the command.
             (folder / "preprocess.log").unlink(missing_ok=True)
+            if self.steps.bpe == "none":
+                self._add_text(folder, tests)
         return command
+
+    def _add_text(self, folder: Path, tests: Sequence[str]) -> None:
+        """Puts the words of the test sets beside their numbers: fairseq-generate --replace-unk copies from them."""
+        for split in tests:
+            for language in self.languages:
+                pair = f"{self.steps.source_lang}-{self.steps.target_lang}"
+                shutil.copyfile(self.output / "bpe" / f"{split}.{language}", folder / f"{split}.{pair}.{language}")
 
 
 @contextlib.contextmanager

@@ -1,8 +1,9 @@
 """``scripts/evaluate.sh``: translates a set with fairseq-generate and scores every one of its sentences.
 
-Two figures: 'tokenised BLEU' is that of Moses' multi-bleu.perl on the tokens (sacrebleu without tokenisation and
-smoothing), which the papers report; 'sacreBLEU' is that of the text, against the raw reference. Where a set has several
-references both use them all, with the reference length that is closest to a hypothesis' own, as mteval does.
+Translation has two figures: 'tokenised BLEU' is that of Moses' multi-bleu.perl on the tokens (sacrebleu without
+tokenisation and smoothing), which the papers report; 'sacreBLEU' is that of the text, against the raw reference. Where
+a set has several references both use them all, with the reference length that is closest to a hypothesis' own, as
+mteval does. Summarisation has ROUGE-1, -2 and -L. The preparation of a corpus says which it is.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sacrebleu.metrics import BLEU
 from tqdm import tqdm
 
 from ..checkpoints import average_checkpoints, last_checkpoints
 from ..files import InputError, atomic_file, read_lines
+from ..scoring.rouge import METRICS, corpus_rouge
 from . import commands, config, results
 
 
@@ -44,6 +47,9 @@ def main(arguments: list[str]) -> None:
     checkpoint = options.checkpoint or own_checkpoint(work / "checkpoints", average)
     for path in checkpoint.split(":"):
         commands.checked_checkpoint(path, None if options.checkpoint else commands.architecture(configuration))
+    if "--replace-unk" in extra and commands.option(extra, "--print-alignment") is None:
+        # Without it fairseq asks the model for no attention to copy by.
+        extra = [*extra, "--print-alignment", "hard"]
     command = commands.generate_command(configuration, data, checkpoint, subset, options.gpus, extra)
     print(commands.shown(command), flush=True)
 
@@ -81,17 +87,19 @@ def main(arguments: list[str]) -> None:
     else:
         results.update(work, subsets={**results.load(work).get("subsets", {}), name: scores})
     paper = configuration.paper_row()
-    row = {
-        "system": f"{configuration.dataset}/{configuration.model}",
-        "set": name,
-        "sentences": len(tokens),
-        "BLEU (tokenised)": scores["bleu_tokenized"],
-        "sacreBLEU": scores["bleu_sacrebleu"],
-        **({"paper": paper.get(name, paper.get("bleu"))} if paper else {}),
-        "sentences/s": scores["decode_sentences_per_second"],
-    }
-    print(results.table([row]))
-    print(f"tokenised: {scores['bleu_tokenized_signature']}\nsacreBLEU: {scores['sacrebleu_signature']}")
+    row = {"system": f"{configuration.dataset}/{configuration.model}", "set": name, "sentences": len(tokens)}
+    if data.preparation.metric == "rouge":
+        row |= {shown: scores[metric] for metric, shown in METRICS.items()}
+        row |= {"paper": " / ".join(str(paper[metric]) for metric in METRICS)} if paper else {}
+    else:
+        row |= {"BLEU (tokenised)": scores["bleu_tokenized"], "sacreBLEU": scores["bleu_sacrebleu"]}
+        row |= {"paper": paper.get(name, paper.get("bleu"))} if paper else {}
+    print(results.table([{**row, "sentences/s": scores["decode_sentences_per_second"]}]))
+    if data.preparation.metric == "rouge":
+        intervals = (f"{shown} {low:.2f}-{high:.2f}" for shown, (low, high) in scores["rouge_intervals"].items())
+        print(f"ROUGE: {scores['rouge_signature']}; 95 % intervals: {', '.join(intervals)}")
+    else:
+        print(f"tokenised: {scores['bleu_tokenized_signature']}\nsacreBLEU: {scores['sacrebleu_signature']}")
     print(f"translations: {log.parent}; scores: {work / 'results.json'}")
 
 
@@ -111,6 +119,7 @@ class References:
     tokens: Sequence[Sequence[str]]
     text: Sequence[Sequence[str]]
     lowercase: bool
+    metric: str = "bleu"
 
     @classmethod
     def load(cls, data: commands.PreparedData, subset: str) -> References:
@@ -132,10 +141,20 @@ class References:
             text = [list(read_lines(data.folder / "raw" / name)) for name in names]
         else:
             text = [[data.preparation.detokenize_target(line) for line in lines] for lines in tokens]
-        return cls(tokens, text, data.preparation.lowercase)
+        return cls(tokens, text, data.preparation.lowercase, data.preparation.metric)
 
-    def scores(self, tokens: Sequence[str], text: Sequence[str]) -> dict[str, float | str]:
-        """Both BLEU scores of a translation, given as tokens and as text, with sacrebleu's signatures."""
+    def scores(self, tokens: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
+        """Both BLEU scores of a translation, given as tokens and as text, with sacrebleu's signatures; or its ROUGE."""
+        if self.metric == "rouge":
+            rouge = corpus_rouge(text, self.text)
+            return {
+                **{metric: round(interval.score, 2) for metric, interval in rouge.scores.items()},
+                "rouge_intervals": {
+                    shown: [round(rouge.scores[metric].low, 2), round(rouge.scores[metric].high, 2)]
+                    for metric, shown in METRICS.items()
+                },
+                "rouge_signature": rouge.signature,
+            }
         tokenized = BLEU(tokenize="none", smooth_method="none", force=True, lowercase=self.lowercase)
         plain = BLEU(lowercase=self.lowercase)
         return {

@@ -1,0 +1,190 @@
+"""Gigaword headlines as Rush, Chopra and Weston (2015) processed them: the papers' summarisation benchmark.
+
+    python -m fairseq_plugins.corpora.gigaword --input sumdata --output work/gigaword/data
+
+An article's first sentence is the source, its headline the target: 3.8 million pairs for training, 190 thousand for
+validation, 2,000 for testing. The text comes in tokens and lower case, with ``#`` for every digit and ``unk`` (in some
+copies ``<unk>``, in the test set ``UNK``) for rare words; nothing of that is undone. To the model all spellings of
+``unk`` are fairseq's ``<unk>``, as are the words outside the dictionary; translations show it as ``unk``.
+``scripts/prepare_gigaword.sh`` runs this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tarfile
+import tempfile
+import zlib
+from pathlib import Path
+
+from fairseq_plugins.corpora.parallel import METRICS, Preparation, add_bpe_arguments, prepare
+from fairseq_plugins.files import InputError, report_input_errors, sha256
+
+LANGUAGES = ("article", "title")
+WORDS = 30_000
+UNKNOWN_WORDS = ["unk", "UNK", "<unk>"]
+NAMES = {
+    "train": (("train.article.txt",), ("train.title.txt",)),
+    "valid": (("valid.article.filter.txt", "valid.article.txt"), ("valid.title.filter.txt", "valid.title.txt")),
+    "test": (("input.txt", "test.article.txt"), ("task1_ref0.txt", "test.title.txt")),
+}
+"""Split -> the names that its source and its target go by, the first found counts."""
+TEST_FOLDER = "Giga"
+"""The archive has three test sets of the same file names; this folder holds Gigaword's."""
+PAIRS = {"train": 3_803_957, "valid": 189_651}
+"""What the whole set has."""
+
+_HEAD = 1 << 20  # bytes
+
+
+def find(folder: Path, split: str) -> tuple[Path, Path] | None:
+    """The source and the target file of a split anywhere in a folder, plain or ``.gz``; None where there is neither.
+
+    Raises:
+        InputError: one side is there and the other is not, or there are several.
+    """
+    sides = [_find_side(folder, split, names) for names in NAMES[split]]
+    if None not in sides:
+        return sides[0], sides[1]
+    for found, missing, names in zip(sides, sides[::-1], NAMES[split][::-1], strict=True):
+        if found is not None and missing is None:
+            raise InputError(f"{found} is there, but not its other side, {' or '.join(names)}, in {folder}")
+    return None
+
+
+def _find_side(folder: Path, split: str, names: tuple[str, ...]) -> Path | None:
+    for name in names:
+        paths = sorted([*folder.rglob(name), *folder.rglob(f"{name}.gz")])
+        if split == "test" and len(paths) > 1:
+            paths = [path for path in paths if path.parent.name == TEST_FOLDER] or paths
+        if len(paths) > 1:
+            raise InputError(f"{folder} holds {name} several times ({paths[0]}, {paths[1]}): give the folder of one")
+        if paths:
+            return paths[0]
+    return None
+
+
+def check_line_ends(path: Path) -> None:
+    """Refuses a file whose lines end in a carriage return alone: it would be one long line.
+
+    Raises:
+        InputError: it is such a file.
+    """
+    if path.suffix == ".gz":
+        return
+    with open(path, "rb") as stream:
+        head = stream.read(_HEAD)
+    if b"\r" in head.replace(b"\r\n", b""):
+        line = head[: head.index(b"\r")].count(b"\n") + 1
+        raise InputError(f"{path}, line {line}: a carriage return within the line; convert with tr '\\r' '\\n'")
+
+
+def unpack(archive: Path, folder: Path) -> Path:
+    """Unpacks the text files of an archive (``.tar``, packed or not).
+
+    Raises:
+        InputError: it is missing, damaged, or no archive.
+    """
+    known = {name + end for split in NAMES.values() for names in split for name in names for end in ("", ".gz")}
+    try:
+        with tarfile.open(archive) as tar:
+            members = [member for member in tar if member.isfile() and Path(member.name).name in known]
+            tar.extractall(folder, members, filter="data")
+    except FileNotFoundError:
+        raise InputError(f"{archive}: no such file or folder") from None
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise InputError(f"{archive}: not a whole archive ({error}); fetch it again") from None
+    return folder
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="prepare_gigaword.sh",
+        description="Prepares Gigaword headlines (Rush et al. 2015) for fairseq: article -> title.",
+    )
+    parser.add_argument(
+        "--input",
+        required=True,
+        metavar="PATH",
+        help="a folder with train.article.txt, train.title.txt, valid.article.filter.txt, ... (or .gz), or the archive",
+    )
+    parser.add_argument(
+        "--test",
+        metavar="ARTICLES,TITLES[,TITLES...]",
+        help="another test set, with one or several references for each article (DUC)",
+    )
+    parser.add_argument(
+        "--words",
+        type=int,
+        default=WORDS,
+        metavar="N",
+        help="types of each dictionary, fairseq's 4 special symbols among them; default: %(default)s",
+    )
+    parser.add_argument("--joined-dictionary", action="store_true", help="one dictionary for both sides (DPN-S2S)")
+    parser.add_argument(
+        "--max-length",
+        type=int,
+        default=200,
+        metavar="N",
+        help="drop longer training pairs; default: %(default)s words",
+    )
+    add_bpe_arguments(parser, size=30_000)
+    parser.set_defaults(bpe="none")
+    return parser
+
+
+def main() -> None:
+    """The command line: see ``--help``."""
+    arguments = _parser().parse_args()
+    path = Path(arguments.input)
+    with tempfile.TemporaryDirectory() as temporary:
+        origin = {}
+        if path.is_dir():
+            folder = path
+        else:
+            folder = unpack(path, Path(temporary))
+            origin = {"archive": path.name, "sha256": sha256(path)}
+        inputs, missing = {}, []
+        for split in NAMES:
+            if (pair := find(folder, split)) is not None:
+                inputs[split] = pair
+            else:
+                missing.append(split)
+        references = {}
+        if arguments.test:
+            files = [Path(file) for file in arguments.test.split(",")]
+            if len(files) < 2:
+                raise InputError(f"--test {arguments.test}: give the articles and at least one file of titles")
+            inputs["test"], references["test"] = (files[0], files[1]), files[2:]
+        for split in ("train", "valid"):
+            if split not in inputs:
+                names = " and ".join(names[0] for names in NAMES[split])
+                raise InputError(f"{path} holds no {names}: give the folder or the archive that does")
+        for file in [file for pair in inputs.values() for file in pair]:
+            if not file.is_file():
+                raise InputError(f"{file}: no such file")
+            check_line_ends(file)
+        if "test" not in inputs:
+            print("note: no test set (Giga/input.txt, Giga/task1_ref0.txt): evaluate with --subset valid")
+        steps = Preparation(
+            source_lang=LANGUAGES[0],
+            target_lang=LANGUAGES[1],
+            given="tokens",
+            max_length=arguments.max_length,
+            bpe=arguments.bpe,
+            bpe_size=arguments.bpe_size,
+            joined_words=arguments.bpe == "none" and arguments.joined_dictionary,
+            separate_dictionaries=arguments.bpe != "none" and not arguments.joined_dictionary,
+            dictionary_size=arguments.words if arguments.bpe == "none" else None,
+            unknown_words=UNKNOWN_WORDS,
+            metric=METRICS[1],
+            origin=origin,
+        )
+        prepared = prepare(steps, inputs, arguments.output, arguments.workers, references=references)
+    for split, full in PAIRS.items():
+        if (read := prepared.splits[split]["read"]) != full:
+            print(f"note: {split} has {read:,} pairs and the full set {full:,}: not comparable with the papers")
+
+
+if __name__ == "__main__":
+    report_input_errors(main)
