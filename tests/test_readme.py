@@ -52,7 +52,8 @@ def test_options_that_it_names_exist() -> None:
     of_scripts = set(re.findall(r"--[a-z][a-z0-9-]+", "".join(path.read_text(encoding="utf-8") for path in sources)))
     parser = fairseq_options.get_training_parser()
     TranslationTask.add_args(parser)
-    of_fairseq = set(parser._option_string_actions) | {"--rouge-stemmer"}
+    generation = fairseq_options.get_generation_parser()
+    of_fairseq = {*parser._option_string_actions, *generation._option_string_actions, "--rouge-stemmer"}
     fields = {*RecurrentSeq2SeqConfig.__dataclass_fields__, *DoublePathConfig.__dataclass_fields__}
     of_models = {f"--{name.replace('_', '-')}" for name in fields}
     assert not named - of_scripts - of_fairseq - of_models

@@ -78,3 +78,9 @@ def san_nist_zh_en(args: Namespace) -> None:
     there, it shares the decoder's input and output embeddings."""
     set_defaults(args, share_decoder_input_output_embed=True)
     _san(args, layers=6, size=512, ffn_size=2048, heads=8, dropout=0.2)
+
+
+@register_model_architecture("fconv", "cnn_gigaword")
+def cnn_gigaword(args: Namespace) -> None:
+    """ConvS2S of Table 3, whose sizes the paper does not say: 6 layers of 256, as its source (Gehring et al., 2017)."""
+    _cnn(args, layers=6, size=256, dropout=0.1)

@@ -270,6 +270,7 @@ PARAMETERS = {
     "cnn_nist_zh_en": 57_910_696,
     "san_nist_zh_en": 76_935_168,
     "dpn_gigaword": 16_650_039,
+    "cnn_gigaword": 29_411_936,
 }
 # The paper's Table 1, in millions, and how close we come.
 PAPER = {
