@@ -189,7 +189,7 @@ class Preparation:
     def decode_target(self, bpe_tokens: str) -> str:
         """BPE tokens, as a model predicts them → tokens."""
         if self.bpe == "none":
-            return self._from_unknown(bpe_tokens)
+            return self.from_unknown(bpe_tokens)
         # A model may put spaces where no text has them.
         return " ".join(self._subword_model(self.target_lang).decode(bpe_tokens).split())
 
@@ -199,7 +199,8 @@ class Preparation:
             return tokens
         return " ".join(UNKNOWN if token in self.unknown_words else token for token in tokens.split(" "))
 
-    def _from_unknown(self, tokens: str) -> str:
+    def from_unknown(self, tokens: str) -> str:
+        """Tokens with the first of ``unknown_words`` for every ``<unk>``, as the text would say it."""
         if not self.unknown_words:
             return tokens
         return " ".join(self.unknown_words[0] if token == UNKNOWN else token for token in tokens.split(" "))
@@ -711,6 +712,7 @@ def _parser() -> argparse.ArgumentParser:
         help="of the source before tokenisation: nfkc (half-width letters and punctuation), simplified (Chinese)",
     )
     parser.add_argument("--no-escape", action="store_true", help="Moses tokens with & < > ' \" | [ ] as they are")
+    parser.add_argument("--metric", choices=METRICS, default="bleu", help="what it is scored by; default: %(default)s")
     cleaning = parser.add_argument_group("cleaning", "training pairs that are dropped, by tokens before BPE")
     cleaning.add_argument("--min-length", type=int, default=1, metavar="N", help="a side shorter; default: %(default)s")
     cleaning.add_argument("--max-length", type=int, metavar="N", help="a side longer")
@@ -746,6 +748,7 @@ def main() -> None:
         valid_every=arguments.valid_every,
         bpe=arguments.bpe,
         bpe_size=arguments.bpe_size,
+        metric=arguments.metric,
         joint=arguments.joint,
         separate_dictionaries=arguments.separate_dictionaries,
     )

@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> None:
         status = commands.run(command, write, stderr=subprocess.STDOUT)
     if status != 0:
         sys.exit(f"error: fairseq-generate ended with exit status {status}; its output stands in {unfinished}")
-    tokens = hypotheses(read_lines(unfinished), count, unfinished)
+    tokens = [data.preparation.from_unknown(line) for line in hypotheses(read_lines(unfinished), count, unfinished)]
     os.replace(unfinished, log)
     text = [data.preparation.detokenize_target(line) for line in tokens]
     language = data.preparation.target_lang

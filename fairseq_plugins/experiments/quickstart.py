@@ -1,4 +1,4 @@
-"""``scripts/quickstart.sh``: MC-RNN and RNNSearch trained side by side on the built-in corpus, scored and tried out.
+"""``scripts/quickstart.sh``: MC-RNN and RNNSearch trained side by side on a built-in corpus, scored and tried out.
 
 Every step is one of the scripts that a user's own experiment takes; the commands are printed.
 """
@@ -13,29 +13,71 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
 from ..files import InputError, read_lines
+from ..scoring.rouge import METRICS
 from . import commands, config, results
 from .evaluate import References
 from .train import parse_statistics
 
 SYSTEMS = {"MC-RNN-3": "mc_rnn_3", "RNNSearch": "rnnsearch"}
 SAMPLES = 5
+LEAD = 8
+
+
+@dataclass(frozen=True)
+class Task:
+    """What differs between the built-in corpora."""
+
+    source: str
+    target: str
+    preparation: tuple[object, ...]
+    """Options of scripts/prepare_parallel.sh."""
+    configurations: str
+    """The folder below ``configs``, and the work folder."""
+    names: tuple[str, str]
+    """What a source and the baseline are called."""
+    sentence: str
+    """What the trained model is tried on."""
+
+
+TASKS = {
+    "translation": Task(
+        source="de",
+        target="en",
+        preparation=("--tokenizer", "moses", "--bpe-size", 3000),
+        configurations="quickstart",
+        names=("German", "word for word"),
+        sentence="Der Hund, den meine Schwester gefunden hat, ist sehr klug.",
+    ),
+    "summarization": Task(
+        source="article",
+        target="title",
+        preparation=("--tokenizer", "moses", "--lowercase", "--bpe-size", 1500, "--metric", "rouge"),
+        configurations="quickstart_summarization",
+        names=("article", f"first {LEAD} words"),
+        sentence="Shares on the stock exchange in Tokyo closed sharply lower on Monday as investors feared weak "
+        "company profits, dealers said.",
+    ),
+}
 
 
 def main(arguments: list[str]) -> None:
     """The whole quick start."""
     parser = argparse.ArgumentParser(prog="scripts/quickstart.sh", allow_abbrev=False)
-    parser.add_argument("--sentence", default="Der Hund, den meine Schwester gefunden hat, ist sehr klug.")
+    parser.add_argument("--task", choices=TASKS, default="translation")
+    parser.add_argument("--sentence")
     parser.add_argument("--max-update", type=int)
-    parser.add_argument("--work", type=Path, default=config.CHECKOUT / "work" / "quickstart")
+    parser.add_argument("--work", type=Path)
     options = parser.parse_args(arguments)
+    task = TASKS[options.task]
     if options.max_update is not None and options.max_update < 1:
         raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
-    work = Path(os.path.abspath(options.work))
+    work = Path(os.path.abspath(options.work or config.CHECKOUT / "work" / task.configurations))
     started = time.monotonic()
     # One thread for each of the two trainings; more would only get into each other's way.
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -43,40 +85,40 @@ def main(arguments: list[str]) -> None:
     text, data = work / "text", work / "data"
     heading("A corpus from a grammar: sentences, tokens, BPE")
     generator = [sys.executable, "-m", "fairseq_plugins.corpora.builtin"]
-    step([*generator, "--task", "translation", "--output", text, "--seed", 1])
+    step([*generator, "--task", options.task, "--output", text, "--seed", 1])
     files = [part for split in ("train", "valid", "test") for part in (f"--{split}", text / split)]
     step(
-        [script("prepare_parallel"), "--src-lang", "de", "--tgt-lang", "en", *files]
-        + ["--tokenizer", "moses", "--bpe-size", 3000, "--output", data]
+        [script("prepare_parallel"), "--src-lang", task.source, "--tgt-lang", task.target, *files]
+        + [*task.preparation, "--output", data]
     )
 
     heading("Training both models, one thread each")
     limit = [] if options.max_update is None else ["--max-update", options.max_update]
     places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in SYSTEMS.items()}
-    train_side_by_side({name: [script("train"), preset(name), *place, *limit] for name, place in places.items()})
+    train_side_by_side({name: [script("train"), preset(task, name), *place, *limit] for name, place in places.items()})
 
-    heading("Translating the test set")
+    heading("Translating the test set" if options.task == "translation" else "Writing headlines for the test set")
     for name, place in places.items():
-        step([script("evaluate"), preset(name), *place])
+        step([script("evaluate"), preset(task, name), *place])
 
-    translations = {name: list(read_lines(work / model / "generate" / "test.en")) for name, model in SYSTEMS.items()}
-    word_for_word = list(read_lines(text / "test.word_for_word.en"))
-    show_samples(
-        {
-            "German": list(read_lines(data / "raw" / "test.de")),
-            "reference": list(read_lines(data / "raw" / "test.en")),
-            "word for word": word_for_word,
-            **translations,
-        }
-    )
-    heading("BLEU on the test set")
-    print(score_table(work, commands.PreparedData.load(data), word_for_word))
+    output = f"test.{task.target}"
+    written = {name: list(read_lines(work / model / "generate" / output)) for name, model in SYSTEMS.items()}
+    sources = list(read_lines(data / "raw" / f"test.{task.source}"))
+    if options.task == "translation":
+        baseline = list(read_lines(text / "test.word_for_word.en"))
+    else:
+        baseline = [" ".join(line.split()[:LEAD]) for line in sources]
+    references = list(read_lines(data / "raw" / output))
+    show_samples({task.names[0]: sources, "reference": references, task.names[1]: baseline, **written})
+    heading("Scores on the test set")
+    print(score_table(work, commands.PreparedData.load(data), task.names[1], baseline))
 
     heading("Your sentence")
     checkpoint = work / SYSTEMS["MC-RNN-3"] / "checkpoints" / "checkpoint_best.pt"
     command = [script("translate"), str(checkpoint)]
-    print(f"$ echo {commands.shown([options.sentence])} | {commands.shown(command)}")
-    translated = subprocess.run(command, input=options.sentence + "\n", stdout=subprocess.PIPE, text=True)
+    sentence = options.sentence or task.sentence
+    print(f"$ echo {commands.shown([sentence])} | {commands.shown(command)}")
+    translated = subprocess.run(command, input=sentence + "\n", stdout=subprocess.PIPE, text=True)
     if translated.returncode != 0:
         sys.exit(translated.returncode)
     print(translated.stdout, end="")
@@ -93,9 +135,9 @@ def script(name: str) -> str:
     return str(config.CHECKOUT / "scripts" / f"{name}.sh")
 
 
-def preset(system: str) -> str:
+def preset(task: Task, system: str) -> str:
     """The path of a system's configuration."""
-    return str(config.CHECKOUT / "configs" / "quickstart" / f"{SYSTEMS[system]}.yaml")
+    return str(config.CHECKOUT / "configs" / task.configurations / f"{SYSTEMS[system]}.yaml")
 
 
 def step(command: Sequence[object]) -> None:
@@ -131,7 +173,9 @@ def train_side_by_side(systems: dict[str, Sequence[object]]) -> None:
 async def _train(name: str, command: list[str], position: int) -> None:
     """One training: a bar on a terminal, and a line at the end of each epoch."""
     tqdm.write(f"$ {commands.shown(command)}")
-    total = int(commands.option(command, "--max-update") or config.load(preset(name)).train["max-update"].text)
+    # Both tasks train for as many updates.
+    preset_of = preset(TASKS["translation"], name)
+    total = int(commands.option(command, "--max-update") or config.load(preset_of).train["max-update"].text)
     process = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, limit=1 << 20
     )
@@ -168,25 +212,28 @@ def show_samples(lines: dict[str, list[str]]) -> None:
         print("\n".join(f"{name:>{width}}  {sentences[number]}" for name, sentences in lines.items()), end="\n\n")
 
 
-def score_table(work: Path, data: commands.PreparedData, word_for_word: list[str]) -> str:
-    """Both models' scores, and those of the word-for-word translation."""
+def score_table(work: Path, data: commands.PreparedData, baseline_name: str, baseline: list[str]) -> str:
+    """Both models' scores, and those of the baseline."""
     references = References.load(data, "test")
-    tokens = [data.preparation.tokenize_target(line) for line in word_for_word]
-    systems = {"word for word": references.scores(tokens, word_for_word)}
+    tokens = [data.preparation.tokenize_target(line) for line in baseline]
+    systems = {baseline_name: references.scores(tokens, baseline)}
     systems |= {name: results.load(work / model) for name, model in SYSTEMS.items()}
-    signature = systems["word for word"]["sacrebleu_signature"]
+    if references.metric == "rouge":
+        columns, kind = METRICS, "ROUGE"
+    else:
+        columns, kind = {"bleu_tokenized": "BLEU (tokenised)", "bleu_sacrebleu": "sacreBLEU"}, "sacreBLEU"
+    signature = systems[baseline_name]["rouge_signature" if kind == "ROUGE" else "sacrebleu_signature"]
     rows = [
         {
             "system": name,
             "parameters": system.get("parameters"),
             "updates": system.get("updates"),
             "training seconds": system.get("train_seconds"),
-            "BLEU (tokenised)": system["bleu_tokenized"],
-            "sacreBLEU": system["bleu_sacrebleu"],
+            **{shown: system[key] for key, shown in columns.items()},
         }
         for name, system in systems.items()
     ]
-    return f"{results.table(rows)}\nsacreBLEU: {signature}"
+    return f"{results.table(rows)}\n{kind}: {signature}"
 
 
 if __name__ == "__main__":

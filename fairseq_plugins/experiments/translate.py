@@ -88,8 +88,8 @@ def translate(
     if status != 0:
         sys.stderr.writelines(output[-20:])
         raise InputError(f"fairseq-interactive ended with exit status {status}; its last lines stand above")
-    translated = iter(hypotheses(output, len(sentences), "fairseq-interactive"))
-    return [preparation.detokenize_target(next(translated)) if sentence else "" for sentence in encoded]
+    tokens = map(preparation.from_unknown, hypotheses(output, len(sentences), "fairseq-interactive"))
+    return [preparation.detokenize_target(next(tokens)) if sentence else "" for sentence in encoded]
 
 
 if __name__ == "__main__":

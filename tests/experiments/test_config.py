@@ -112,10 +112,14 @@ def test_headers_quote_the_papers_tables(path: Path) -> None:
     header = path.read_text(encoding="utf-8").split("base:")[0]
     row = config.load(path).paper_row()
     if not path.stem.startswith("_base"):
-        assert f"configs/{path.parent.name}/{path.name}" in header or path.parent.name == "quickstart"
+        assert f"configs/{path.parent.name}/{path.name}" in header or path.parent.name.startswith("quickstart")
     if row and "bleu" in row:
         parameters = rf", {row['params']}M parameters" if "params" in row else ""
         assert re.search(rf"Paper: {row['bleu']:.2f} BLEU{parameters}", header)
+    elif row and "rouge1" in row:
+        figures = " / ".join(f"{row[name]:.2f}" for name in ("rouge1", "rouge2", "rougeL"))
+        parameters = f", {row['params']}M parameters" if "params" in row else ""
+        assert f"Paper: ROUGE-1 / -2 / -L {figures}{parameters}" in header
     elif row:
         sets = {name: figure for name, figure in row.items() if name != "system"}
         assert sets

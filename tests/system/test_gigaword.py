@@ -1,0 +1,70 @@
+"""Headlines from text to ROUGE: prepared, trained and scored by the scripts, on a handful of built-in pairs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from rouge_score.rouge_scorer import RougeScorer
+
+from fairseq_plugins.corpora.builtin import generate_summarization
+from tests.commands import CHECKOUT, run_command
+
+SIZES = {"train": 60, "valid": 8, "test": 9}
+SMALL = ["--encoder-embed-dim", "8", "--encoder-hidden-size", "8", "--encoder-layers", "1", "--decoder-embed-dim", "8"]
+SMALL += ["--decoder-hidden-size", "8", "--decoder-layers", "1", "--max-update", "6"]
+
+
+@pytest.fixture(scope="module")
+def headlines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A prepared set with so few words in its dictionary that some are unknown."""
+    folder = tmp_path_factory.mktemp("headlines")
+    names = {"train": ("train.article.txt", "train.title.txt"), "test": ("input.txt", "task1_ref0.txt")}
+    names["valid"] = ("valid.article.filter.txt", "valid.title.filter.txt")
+    for split, pairs in generate_summarization(sizes=SIZES).items():
+        for name, lines in zip(names[split], zip(*pairs, strict=True), strict=True):
+            (folder / name).write_text("".join(line.lower() + "\n" for line in lines), encoding="utf-8")
+    command = [CHECKOUT / "scripts" / "prepare_gigaword.sh", "--input", folder, "--output", folder / "data"]
+    run_command([*command, "--words", "40"], PYTHON=sys.executable)
+    return folder
+
+
+def test_trained_scored_and_unknown_words_replaced(headlines: Path, tmp_path: Path) -> None:
+    configuration = CHECKOUT / "configs" / "gigaword" / "mc_rnn_3.yaml"
+    place = [configuration, "--work", tmp_path, "--data", headlines / "data", "--gpus", "0"]
+    run_command([CHECKOUT / "scripts" / "train.sh", *place, *SMALL], PYTHON=sys.executable)
+    evaluate = [CHECKOUT / "scripts" / "evaluate.sh", *place, "--min-len", "5", "--max-len-b", "8"]
+    finished = run_command(evaluate, PYTHON=sys.executable)
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["paper"]["rouge1"] == 36.55
+    assert "36.55 / 17.58 / 33.72" in finished.stdout
+    assert (
+        results["rouge_signature"].startswith("nrefs:1|f1|stem:no|") and results["rouge_signature"] in finished.stdout
+    )
+    assert "bleu_sacrebleu" not in results
+    hypotheses = (tmp_path / "generate" / "test.title").read_text().splitlines()
+    references = (headlines / "data" / "tokens" / "test.title").read_text().splitlines()
+    assert len(hypotheses) == len(references) == SIZES["test"]
+    assert not any("<unk>" in line for line in hypotheses)
+    peer = RougeScorer(["rouge1", "rouge2", "rougeL"])
+    scores = [peer.score(*pair) for pair in zip(references, hypotheses, strict=True)]
+    for name in "rouge1", "rouge2", "rougeL":
+        assert results[name] == pytest.approx(100 * sum(s[name].fmeasure for s in scores) / len(scores), abs=0.006)
+
+    # An untrained model says <unk> where it may; copied words come from the article.
+    run_command([*evaluate, "--unkpen", "-100"], PYTHON=sys.executable)
+    unknown = (tmp_path / "generate" / "test.title").read_text().split()
+    assert set(unknown) == {"unk"}
+    run_command([*evaluate, "--unkpen", "-100", "--replace-unk"], PYTHON=sys.executable)
+    articles = (headlines / "data" / "bpe" / "test.article").read_text().splitlines()
+    replaced = (tmp_path / "generate" / "test.title").read_text().splitlines()
+    for article, headline in zip(articles, replaced, strict=True):
+        assert headline.split() and set(headline.split()) <= {*article.split(), "</s>"}
+
+    # fairseq's own scorer gives the same figure.
+    command = ["fairseq-generate", headlines / "data" / "bin", "--user-dir", CHECKOUT / "fairseq_plugins", "--cpu"]
+    command += ["--source-lang", "article", "--target-lang", "title", "--scoring", "rouge", "--beam", "10"]
+    command += ["--path", tmp_path / "checkpoints" / "checkpoint_best.pt", "--min-len", "5", "--max-len-b", "8"]
+    assert "ROUGE-1" in run_command(command).stdout
