@@ -68,6 +68,8 @@ def _compile(source: Path, name: str, flags: list[str], path: Path) -> None:
     from torch.utils import cpp_extension
 
     logger.info(f"compiling {source.name} for this machine, once; it takes about a minute")
+    # Else a build repeated in this process, after one that failed, would get another name.
+    cpp_extension.JIT_EXTENSION_VERSIONER.entries.pop(name, None)
     build = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".build", dir=path.parent))
     try:
         cpp_extension.load(

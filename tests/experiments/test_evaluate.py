@@ -156,3 +156,15 @@ def test_preparation_decides_about_lower_case(data: PreparedData) -> None:
     assert References.load(data, "test").lowercase
     Preparation(source_lang="de", target_lang="en").save(data.folder)
     assert not References.load(PreparedData.load(data.folder), "test").lowercase
+
+
+def test_headlines_are_scored_by_rouge_against_several_references() -> None:
+    text = [["police kill gunman", "x"], ["gunman dies", "tokyo stocks rise"]]
+    references = References(tokens=text, text=text, lowercase=False, metric="rouge")
+    hypotheses = ["police kill gunman", "tokyo stocks rise"]
+    scores = references.scores(hypotheses, hypotheses)
+    assert (scores["rouge1"], scores["rouge2"], scores["rougeL"]) == (100, 100, 100)
+    assert scores["rouge_signature"].startswith("nrefs:2|f1|stem:no")
+    assert scores["rouge_intervals"]["ROUGE-1"] == [100, 100]
+    alone = References(tokens=text[:1], text=text[:1], lowercase=False, metric="rouge").scores(hypotheses, hypotheses)
+    assert alone["rouge1"] == 50

@@ -95,6 +95,14 @@ def test_errors_of_the_compiler_are_reported(source: Path) -> None:
     assert cached(source) == []
 
 
+def test_a_build_that_failed_can_be_repeated(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("CXX", "no-such-compiler")
+        with pytest.raises((RuntimeError, OSError, subprocess.SubprocessError)):
+            extension.load(source)
+    assert extension.load(source).twice(4) == 8
+
+
 def test_without_a_compiler_the_layer_warns_once_and_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
