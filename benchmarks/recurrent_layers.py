@@ -119,7 +119,13 @@ def one_pass(run: Callable[[Tensor], Tensor], x: Tensor, gradient: Tensor | None
 
 
 def measure(
-    size: dict[str, int], threads: int, repetitions: int, backends: list[str], device: str, bfloat16: bool
+    size: dict[str, int],
+    threads: int,
+    repetitions: int,
+    backends: list[str],
+    device: str,
+    bfloat16: bool,
+    only: list[str],
 ) -> list[dict[str, object]]:
     """A row for each candidate and pass: median, spread, ratio."""
     torch.set_num_threads(threads)
@@ -127,6 +133,7 @@ def measure(
     x = torch.randn(size["steps"], size["batch"], size["input"], device=device, requires_grad=True)
     gradient = torch.randn(size["steps"], size["batch"], size["hidden"], device=device)
     layers = candidates(size["input"], size["hidden"], backends, device, bfloat16)
+    layers = {name: run for name, run in layers.items() if not only or name in (REFERENCE, *only)}
     rows = []
     for name, upstream in (("forward", None), ("forward+backward", gradient)):
         runs = {layer: one_pass(run, x, upstream) for layer, run in layers.items()}
@@ -152,6 +159,9 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["translation"])
     parser.add_argument("--backends", nargs="+", default=["cpp", "eager"])
     parser.add_argument("--bfloat16", action="store_true", help="the first backend also with parameters in bfloat16")
+    parser.add_argument(
+        "--layers", nargs="+", default=[], metavar="NAME", help="these alone, called as they are printed"
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tf32", action="store_true", help="let products of float32 round to TF32 on a GPU")
     parser.add_argument("--repetitions", type=int, default=15)
@@ -167,7 +177,7 @@ def main() -> None:
     for size_name in args.sizes:
         size = SIZES[size_name]
         for threads in args.threads:
-            measured = measure(size, threads, args.repetitions, args.backends, args.device, args.bfloat16)
+            measured = measure(size, threads, args.repetitions, args.backends, args.device, args.bfloat16, args.layers)
             rows += measured
             print(f"\n{size_name}: " + ", ".join(f"{k} {v}" for k, v in size.items()) + f", {threads} threads, float32")
             for row in measured:
@@ -177,7 +187,10 @@ def main() -> None:
                 )
             step = {row["layer"]: row["median_ms"] for row in measured if row["pass"] == "forward+backward"}
             for backend in args.backends:
-                ratio = step["MC-RNN-3, per-channel loop"] / step[f"MC-RNN-3, {backend}"]
+                names = "MC-RNN-3, per-channel loop", f"MC-RNN-3, {backend}"
+                if not step.keys() >= set(names):
+                    continue
+                ratio = step[names[0]] / step[names[1]]
                 print(f"MC-RNN-3 training step, {backend}: {ratio:.2f} times as fast as the per-channel loop")
     if "cuda_graph" in args.backends:
         from fairseq_plugins.kernels import cuda_graph
