@@ -86,7 +86,8 @@ def main(arguments: list[str]) -> None:
         results.update(work, **scores)
     else:
         results.update(work, subsets={**results.load(work).get("subsets", {}), name: scores})
-    paper = configuration.paper_row()
+    # A table's figures are of its test sets.
+    paper = configuration.paper_row() if subset.startswith("test") else None
     row = {"system": f"{configuration.dataset}/{configuration.model}", "set": name, "sentences": len(tokens)}
     if data.preparation.metric == "rouge":
         row |= {shown: scores[metric] for metric, shown in METRICS.items()}

@@ -53,6 +53,9 @@ def test_trained_scored_and_unknown_words_replaced(headlines: Path, tmp_path: Pa
     for name in "rouge1", "rouge2", "rougeL":
         assert results[name] == pytest.approx(100 * sum(s[name].fmeasure for s in scores) / len(scores), abs=0.006)
 
+    finished = run_command([*evaluate, "--subset", "valid"], PYTHON=sys.executable)
+    assert "36.55" not in finished.stdout, "of the test set"
+
     # An untrained model says <unk> where it may; copied words come from the article.
     run_command([*evaluate, "--unkpen", "-100"], PYTHON=sys.executable)
     unknown = (tmp_path / "generate" / "test.title").read_text().split()
