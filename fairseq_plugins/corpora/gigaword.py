@@ -17,7 +17,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from fairseq_plugins.corpora.parallel import METRICS, Preparation, add_bpe_arguments, prepare
+from fairseq_plugins.corpora.parallel import Preparation, add_bpe_arguments, prepare
 from fairseq_plugins.files import InputError, report_input_errors, sha256
 
 LANGUAGES = ("article", "title")
@@ -177,7 +177,7 @@ def main() -> None:
             separate_dictionaries=arguments.bpe != "none" and not arguments.joined_dictionary,
             dictionary_size=arguments.words if arguments.bpe == "none" else None,
             unknown_words=UNKNOWN_WORDS,
-            metric=METRICS[1],
+            metric="rouge",
             origin=origin,
         )
         prepared = prepare(steps, inputs, arguments.output, arguments.workers, references=references)

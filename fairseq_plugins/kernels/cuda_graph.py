@@ -119,7 +119,7 @@ def _recurrence(
     cell: str,
     connection: str,
 ) -> tuple[Tensor, Tensor]:
-    """A recurrence as ``vectorized.py`` defines it, with folded weights in the place of the last but two."""
+    """A recurrence as ``vectorized.py`` defines it; ``folded`` holds what its weights and ``connection`` say."""
     dtype = folded.dtype
     with torch.autocast(gates.device.type, enabled=False):
         bias = None if candidate_bias is None else candidate_bias.to(dtype)
@@ -191,10 +191,13 @@ class _Recurrence(torch.autograd.Function):
                 is_last=end == steps,
             )
             program.read(grad_product[begin:end], grad_gates[begin:end])
-        grad_history, grad_memory = program.grad_state((steps - 1) % shape.steps + 1, batch_size)
-        grad_history = grad_history + grad_hidden[:lags].flip(0)
-        if grad_memories is not None:
-            grad_memory = grad_memory + grad_memories[0]
+        grad_history = grad_memory = None
+        # Encoders start from zeros, of which nobody asks for gradients.
+        if ctx.needs_input_grad[2] or ctx.needs_input_grad[3]:
+            grad_history, grad_memory = program.grad_state((steps - 1) % shape.steps + 1, batch_size)
+            grad_history = grad_history + grad_hidden[:lags].flip(0)
+            if grad_memories is not None:
+                grad_memory = grad_memory + grad_memories[0]
 
         grad_folded = torch.empty_like(folded)
         for lag in range(lags):
