@@ -27,6 +27,10 @@
 #include <type_traits>
 #include <vector>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 namespace {
 
 using at::Tensor;
@@ -43,6 +47,19 @@ Cell cell_of(const std::string& name) {
 
 template <typename S>
 using Compute = std::conditional_t<std::is_same_v<S, at::BFloat16>, float, S>;
+
+// An uninitialised tensor for something that is kept for every step. Written for the first time, hundreds of megabytes in
+// pages of 4 KiB take 4 % of a training step of the language model's size; Linux gives larger pages where it is asked to.
+Tensor buffer(at::IntArrayRef sizes, const at::TensorOptions& options) {
+  const Tensor tensor = at::empty(sizes, options);
+#ifdef __linux__
+  constexpr uintptr_t page = 2 << 20;
+  const uintptr_t from = reinterpret_cast<uintptr_t>(tensor.data_ptr()) & ~uintptr_t(4095);
+  // A refusal changes nothing but the speed.
+  if (tensor.nbytes() >= 2 * page) madvise(reinterpret_cast<void*>(from), tensor.nbytes(), MADV_HUGEPAGE);
+#endif
+  return tensor;
+}
 
 // The tensor type of Compute<S>.
 at::ScalarType compute_type(at::ScalarType type) { return type == at::kBFloat16 ? at::kFloat : type; }
@@ -143,10 +160,7 @@ class Product {
   Product(const Tensor& matrix, int64_t rows, const OptionalTensor& bias = std::nullopt) : bias_(bias) {
     // Calls of oneDNN cost some microseconds more.
     constexpr int64_t smallest = 1 << 15;
-    const auto type = matrix.scalar_type();
-    const bool takes_type = type == at::kFloat || type == at::kBFloat16;
-    const bool is_allowed = at::globalContext().userEnabledMkldnn() && reorder() && multiply();
-    if (takes_type && is_allowed && matrix.numel() >= smallest) {
+    if (is_available(matrix.scalar_type()) && matrix.numel() >= smallest) {
       torch::jit::Stack stack{matrix.contiguous(), rows};
       reorder()->callBoxed(&stack);
       matrix_ = stack[0].toTensor();
@@ -159,7 +173,18 @@ class Product {
 
   Tensor operator()(const Tensor& x) const {
     if (!is_packed_) return bias_ ? at::addmm(*bias_, x, matrix_) : at::mm(x, matrix_);
-    torch::jit::Stack stack{x, matrix_, bias_, "none", c10::List<std::optional<at::Scalar>>(), c10::IValue()};
+    return multiplied(x, matrix_, bias_);
+  }
+
+  // Whether oneDNN multiplies numbers of this type here.
+  static bool is_available(at::ScalarType type) {
+    const bool takes_type = type == at::kFloat || type == at::kBFloat16;
+    return takes_type && at::globalContext().userEnabledMkldnn() && reorder() && multiply();
+  }
+
+  // x A^T + b by oneDNN; A may be laid out.
+  static Tensor multiplied(const Tensor& x, const Tensor& matrix, const OptionalTensor& bias) {
+    torch::jit::Stack stack{x, matrix, bias, "none", c10::List<std::optional<at::Scalar>>(), c10::IValue()};
     multiply()->callBoxed(&stack);
     return stack[0].toTensor();
   }
@@ -505,12 +530,12 @@ Chunk forward_chunk(
   const bool is_lstm = weights.cell == Cell::lstm, is_gru = weights.cell == Cell::gru;
   const auto options = inputs.projected.options();
   Chunk chunk{first, rows};
-  chunk.hidden = at::empty({L + kept, C, rows, H}, options);
-  chunk.memories = at::empty(
+  chunk.hidden = buffer({L + kept, C, rows, H}, options);
+  chunk.memories = buffer(
       {is_lstm ? kept + 1 : 0, C, rows, H}, options.dtype(compute_type(options.dtype().toScalarType())));
-  chunk.activations = at::empty({kept, C, rows, weights.width}, options);
-  chunk.temporal = at::empty({weights.keeps_temporal() ? kept : 0, C, rows, H}, options);
-  chunk.inner = at::empty({is_gru ? kept : 0, C, rows, H}, options);
+  chunk.activations = buffer({kept, C, rows, weights.width}, options);
+  chunk.temporal = buffer({weights.keeps_temporal() ? kept : 0, C, rows, H}, options);
+  chunk.inner = buffer({is_gru ? kept : 0, C, rows, H}, options);
 
   S* hidden = chunk.hidden.data_ptr<S>();
   T* memories = chunk.memories.data_ptr<T>();
@@ -738,15 +763,20 @@ struct WeightGradients {
   }
 };
 
-// sum += x^T y. The product with the smaller matrix on the left is up to a third faster.
+// sum += x^T y. The product with the smaller matrix on the left is up to a third faster; so is oneDNN where the result is
+// large and its sizes are no multiples of 16.
 void add_product(Tensor& sum, const Tensor& x, const Tensor& y) {
+  constexpr int64_t large = 1 << 20;
   const bool is_swapped = x.size(1) > y.size(1);
   const Tensor &left = is_swapped ? y : x, &right = is_swapped ? x : y;
   if (sum.defined()) {
     Tensor out = is_swapped ? sum.t() : sum;
     at::addmm_out(out, out, left.t(), right);
   } else {
-    const Tensor product = at::mm(left.t(), right);
+    const bool is_large = x.size(1) * y.size(1) >= large;
+    const Tensor product = is_large && Product::is_available(x.scalar_type())
+        ? Product::multiplied(left.t(), right.t(), std::nullopt)
+        : at::mm(left.t(), right);
     sum = is_swapped ? product.t() : product;
   }
 }
@@ -830,15 +860,17 @@ void backward_chunk(
   const auto options = inputs.projected.options();
   const auto sums = options.dtype(compute_type(options.dtype().toScalarType()));
 
-  const Tensor grad_hidden = at::empty(chunk.hidden.sizes(), sums), grad_score = at::zeros({K}, sums);
+  const Tensor grad_hidden = buffer(chunk.hidden.sizes(), sums), grad_score = at::zeros({K}, sums);
   T* grad_h = grad_hidden.data_ptr<T>();
   std::fill_n(grad_h, L * step_size, T(0));
   attend_backward<S>(
       weights, inputs, chunk, upstream, alpha, grad_h, gradients.projected.data_ptr<S>(), grad_score.data_ptr<T>());
   if (K) {
     const Tensor grad_scores = chunk.scores.view({-1, K});
-    const Tensor product = transposed.v(grad_scores);
-    add(grad_h + L * step_size, product.const_data_ptr<S>(), steps * step_size);
+    for (int64_t step = 0; step < steps; step++) {
+      const Tensor product = transposed.v(grad_scores.narrow(0, step * C * rows, C * rows));
+      add(grad_h + (L + step) * step_size, product.const_data_ptr<S>(), step_size);
+    }
     if (weight_gradients) {
       add_product(weight_gradients->v_hidden, grad_scores, chunk.hidden.narrow(0, L, steps).view({-1, H}));
       add(weight_gradients->score, grad_score.to(options.dtype()));
@@ -857,8 +889,10 @@ void backward_chunk(
     const S* from = upstream.memory.const_data_ptr<S>() + (first + row) * C * H;
     for (int64_t slot = 0; slot < C; slot++) add(to + (slot * rows + row) * H, from + slot * H, H);
   };
-  const Tensor grad_summed =
-      weights.connects_states ? at::empty({steps, C, rows, H}, options) : chunk.activations;
+  // The scores are of no more use, and of the right size. (For the GRU autograd would notice add_.)
+  const Tensor grad_summed = !weights.connects_states ? chunk.activations
+      : K == H && !is_gru                             ? chunk.scores
+                                                      : buffer({steps, C, rows, H}, options);
   const Tensor interpolated = at::empty({is_gru ? C : 0, rows, H}, sums);
   T* c = carried.data_ptr<T>();
   for (int64_t step = steps - 1; step >= 0; step--) {
@@ -979,7 +1013,7 @@ InputGradients run_backward(
     std::vector<WeightGradients>* weight_gradients) {
   const auto options = inputs.projected.options();
   InputGradients gradients;
-  gradients.projected = at::empty_like(inputs.projected);
+  gradients.projected = inputs.projected;  // the backward pass does not read it
   if (weights.cell == Cell::gru) {
     gradients.inside = at::empty(
         {inputs.steps(), inputs.batch(), weights.hidden}, options.dtype(compute_type(options.dtype().toScalarType())));
