@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from .files import InputError, atomic_file, report_input_errors
+from .files import InputError, atomic_file, nearest, report_input_errors
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +65,41 @@ def updates(state: dict[str, Any]) -> int:
     """The number of updates after which a checkpoint that was read was saved."""
     history = state.get("optimizer_history") or [{}]
     return history[-1].get("num_updates", 0)
+
+
+def checked_checkpoint(path: str | Path, expected: str | None = None) -> dict[str, Any]:
+    """Reads a checkpoint whose architecture is the expected one, or (None) any that fairseq knows.
+
+    Raises:
+        InputError: it is missing, truncated, or of another architecture.
+    """
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
+    checkpoint = read_checkpoint(path)
+    found = str(architecture(checkpoint))
+    if expected is not None and found != expected:
+        raise InputError(
+            f"{path}: a checkpoint of '{found}', but '{expected}' is what is asked for; give another --work"
+        )
+    if found not in ARCH_MODEL_REGISTRY:
+        raise InputError(
+            f"{path}: a checkpoint of '{found}', which fairseq does not know{nearest(found, ARCH_MODEL_REGISTRY)}"
+        )
+    return checkpoint
+
+
+def trained_on(checkpoint: dict[str, Any], name: str) -> Path:
+    """The prepared data that a checkpoint, called ``name`` in errors, was trained on: it knows the ``bin`` in it.
+
+    Raises:
+        InputError: the data is no longer there.
+    """
+    task = checkpoint["cfg"]["task"]
+    # fairseq keeps the options of tasks in the older style as a Namespace.
+    binarized = Path(task["data"] if isinstance(task, dict) else task.data)
+    if not binarized.is_dir():
+        raise InputError(f"{name}: its training data {binarized} is not there any more; name it with --data")
+    return binarized.parent
 
 
 def newest_readable_checkpoint(folder: str | Path) -> Path | None:

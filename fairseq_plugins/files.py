@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import gzip
 import hashlib
 import os
@@ -10,13 +11,19 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 
 class InputError(Exception):
     """Something that the user gave cannot be used. The message is one sentence: what, where (file, line), remedy."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` for the known name that is spelt most alike, or nothing when none comes close."""
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean '{matches[0]}'?" if matches else ""
 
 
 def report_input_errors(main: Callable[[], None]) -> None:

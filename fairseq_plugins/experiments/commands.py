@@ -17,14 +17,12 @@ import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from .. import __path__ as package_path
-from ..checkpoints import architecture as architecture_of
-from ..checkpoints import read_checkpoint
 from ..corpora.parallel import Preparation
-from ..files import InputError, report_input_errors
-from .config import Configuration, Section, nearest
+from ..files import InputError, nearest, report_input_errors
+from .config import Configuration, Section
 
 # Set by the scripts' own arguments: in a configuration they would tie an experiment to one place.
 RESERVED = {
@@ -145,27 +143,6 @@ def architecture(configuration: Configuration, extra: Sequence[str] = ()) -> str
     if chosen is None and "arch" not in configuration.train:
         raise InputError(f"{configuration.path}: train: arch is missing; name an architecture")
     return chosen or configuration.train["arch"].text
-
-
-def checked_checkpoint(path: str | Path, expected: str | None = None) -> dict[str, Any]:
-    """Reads a checkpoint whose architecture is the expected one, or (None) any that fairseq knows.
-
-    Raises:
-        InputError: it is missing, truncated, or of another architecture.
-    """
-    from fairseq.models import ARCH_MODEL_REGISTRY
-
-    checkpoint = read_checkpoint(path)
-    found = str(architecture_of(checkpoint))
-    if expected is not None and found != expected:
-        raise InputError(
-            f"{path}: a checkpoint of '{found}', but '{expected}' is what is asked for; give another --work"
-        )
-    if found not in ARCH_MODEL_REGISTRY:
-        raise InputError(
-            f"{path}: a checkpoint of '{found}', which fairseq does not know{nearest(found, ARCH_MODEL_REGISTRY)}"
-        )
-    return checkpoint
 
 
 def executable(name: str) -> str:

@@ -6,7 +6,6 @@ fairseq's own parsers check them (:mod:`fairseq_plugins.experiments.commands`). 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 import yaml
 
-from ..files import InputError, read_lines
+from ..files import InputError, nearest, read_lines
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -111,12 +110,6 @@ class Configuration:
         if row.text not in rows:
             raise InputError(f"{row.place}: {path} has no row '{row.text}'{nearest(row.text, rows)}")
         return rows[row.text]
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the known name that is spelt most alike, or nothing when none comes close."""
-    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean '{matches[0]}'?" if matches else ""
 
 
 def load(path: str | Path) -> Configuration:

@@ -21,7 +21,7 @@ from typing import Any
 from sacrebleu.metrics import BLEU
 from tqdm import tqdm
 
-from ..checkpoints import average_checkpoints, last_checkpoints
+from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoints
 from ..files import InputError, atomic_file, read_lines
 from ..scoring.rouge import METRICS, corpus_rouge
 from . import commands, config, results
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> None:
     average = configuration.average if options.average is None else options.average
     checkpoint = options.checkpoint or own_checkpoint(work / "checkpoints", average)
     for path in checkpoint.split(":"):
-        commands.checked_checkpoint(path, None if options.checkpoint else commands.architecture(configuration))
+        checked_checkpoint(path, None if options.checkpoint else commands.architecture(configuration))
     if "--replace-unk" in extra and commands.option(extra, "--print-alignment") is None:
         # Without it fairseq asks the model for no attention to copy by.
         extra = [*extra, "--print-alignment", "hard"]

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..checkpoints import newest_readable_checkpoint, read_checkpoint, updates
+from ..checkpoints import checked_checkpoint, newest_readable_checkpoint, read_checkpoint, updates
 from ..files import InputError, atomic_file
 from . import commands, config, results
 
@@ -83,7 +83,7 @@ def make_resumable(last: Path, arch: str) -> dict[str, Any] | None:
         print(f"{last} is {'truncated' if last.exists() else 'missing'}; going on from {newest.name}", flush=True)
         with open(newest, "rb") as source, atomic_file(last, "wb") as target:
             shutil.copyfileobj(source, target)
-    return training_results(commands.checked_checkpoint(last, arch))
+    return training_results(checked_checkpoint(last, arch))
 
 
 def complete(resumed: dict[str, Any] | None, command: list[str]) -> bool:

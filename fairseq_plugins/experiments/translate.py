@@ -8,10 +8,10 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
+from ..checkpoints import checked_checkpoint, trained_on
 from ..files import InputError, read_lines
 from . import commands
 from .evaluate import hypotheses
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--gpus", type=int, choices=(0, 1))
     options, extra = parser.parse_known_args(arguments[1:])
     paths = arguments[0]
-    checkpoints = [commands.checked_checkpoint(path) for path in paths.split(":")]
+    checkpoints = [checked_checkpoint(path) for path in paths.split(":")]
     data = commands.PreparedData.load(options.data or trained_on(checkpoints[0], paths))
     if sys.stdin.isatty():
         print("Type sentences, one a line, and end with Ctrl-D.", file=sys.stderr)
@@ -33,20 +33,6 @@ def main(arguments: list[str]) -> None:
     extra = ["--beam", str(options.beam), *extra]
     for line in translate(lines, paths, data, options.gpus, extra):
         print(line)
-
-
-def trained_on(checkpoint: dict[str, Any], name: str) -> Path:
-    """The prepared data that a checkpoint, called ``name`` in errors, was trained on: it knows the ``bin`` in it.
-
-    Raises:
-        InputError: the data is no longer there.
-    """
-    task = checkpoint["cfg"]["task"]
-    # fairseq keeps the options of tasks in the older style as a Namespace.
-    binarized = Path(task["data"] if isinstance(task, dict) else task.data)
-    if not binarized.is_dir():
-        raise InputError(f"{name}: its training data {binarized} is not there any more; name it with --data")
-    return binarized.parent
 
 
 def translate(
