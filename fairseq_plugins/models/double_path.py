@@ -49,7 +49,7 @@ from ..modules.double_path import (
     SelfAttentionDecoderPath,
     SelfAttentionEncoderPath,
 )
-from .architectures import set_defaults
+from .architectures import complete, set_defaults
 from .beam_groups import regroup, reorder_encoder_out
 
 
@@ -104,6 +104,7 @@ class DoublePathModel(FairseqEncoderDecoderModel):
     @classmethod
     def build_model(cls, cfg: DoublePathConfig, task: FairseqTask) -> "DoublePathModel":
         """Raises InputError if the options contradict each other or the task's dictionaries."""
+        complete(cfg, DoublePathConfig)
         _check(cfg, task)
         source, target = task.source_dictionary, task.target_dictionary
         encoder_embed = _embedding(source, cfg.encoder_embed_dim)

@@ -36,10 +36,18 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..files import InputError
-from ..modules import RECURRENT_LAYERS, AdditiveAttention, LayerOptions, RecurrentStack, RecurrentState, reorder_states
+from ..modules import (
+    RECURRENT_LAYERS,
+    AdditiveAttention,
+    LayerOptions,
+    RecurrentStack,
+    RecurrentState,
+    reorder_states,
+)
 from ..modules.connected_rnn import CELLS, CONNECTIONS
 from ..modules.multi_channel_rnn import CONNECTION_INITS
-from .architectures import set_defaults
+from ..modules.recurrent_stack import StackOutput
+from .architectures import complete, set_defaults
 from .beam_groups import regroup, reorder_encoder_out
 
 _LAYERS = ChoiceEnum(list(RECURRENT_LAYERS))
@@ -107,6 +115,7 @@ class RecurrentSeq2SeqModel(FairseqEncoderDecoderModel):
     @classmethod
     def build_model(cls, cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> "RecurrentSeq2SeqModel":
         """Raises InputError if the options contradict each other or the task's dictionaries."""
+        complete(cfg, RecurrentSeq2SeqConfig)
         _check(cfg, task)
         source, target = task.source_dictionary, task.target_dictionary
         encoder_embed = _embedding(source, cfg.encoder_embed_dim, cfg.encoder_embed_path, cfg.encoder_freeze_embed)
@@ -154,14 +163,9 @@ class RecurrentEncoder(FairseqEncoder):
             decoder finds its sentence in them.
         """
         size = src_tokens.size(1)
-        real = src_tokens.ne(self.padding_idx)
-        lengths = real.sum(dim=1)
-        left_padding = real.long().argmax(dim=1, keepdim=True)
+        lengths, left_padding = self._padding(src_tokens)
+        result = self._read(src_tokens, lengths, left_padding)
         position = torch.arange(size, device=src_tokens.device)
-        tokens = src_tokens.gather(1, (position + left_padding) % size)
-
-        x = F.dropout(self.embed_tokens(tokens), self.dropout, self.training)
-        result = self.stack(x.transpose(0, 1), lengths)
 
         hidden_size = self.stack.hidden_size
         rows = torch.arange(len(lengths), device=lengths.device)
@@ -176,6 +180,37 @@ class RecurrentEncoder(FairseqEncoder):
             "source_positions": [(position - left_padding) % size],
             "sentences": [rows],
         }
+
+    def channel_attention(self, src_tokens: Tensor) -> list[Tensor] | None:
+        """The weights of Eq. 5 of MC-RNN for each layer, forwards and backwards in turn.
+
+        Each is (B, S, C), channels 1 to C, in the order of ``src_tokens`` (B, S), zero at padding. None where the
+        layers have no channels.
+        """
+        lengths, left_padding = self._padding(src_tokens)
+        attention = self._read(src_tokens, lengths, left_padding, need_channel_attention=True).channel_attention
+        if attention is None:
+            return None
+        size = src_tokens.size(1)
+        positions = (torch.arange(size, device=src_tokens.device) - left_padding) % size
+        return [
+            weights.transpose(0, 1).gather(1, positions.unsqueeze(-1).expand(-1, -1, weights.size(-1)))
+            for weights in attention
+        ]
+
+    def _padding(self, src_tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """The numbers of real tokens (B,), and of positions before the first of them (B, 1)."""
+        real = src_tokens.ne(self.padding_idx)
+        return real.sum(dim=1), real.long().argmax(dim=1, keepdim=True)
+
+    def _read(
+        self, src_tokens: Tensor, lengths: Tensor, left_padding: Tensor, need_channel_attention: bool = False
+    ) -> StackOutput:
+        """Runs the stack over the sentences, real tokens to the left."""
+        size = src_tokens.size(1)
+        tokens = src_tokens.gather(1, (torch.arange(size, device=src_tokens.device) + left_padding) % size)
+        x = F.dropout(self.embed_tokens(tokens), self.dropout, self.training)
+        return self.stack(x.transpose(0, 1), lengths, need_channel_attention=need_channel_attention)
 
     def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
         return reorder_encoder_out(encoder_out, new_order)
