@@ -32,7 +32,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
@@ -56,6 +56,14 @@ _PROGRESS = ".progress.json"
 _FOLDERS = ("raw", "tokens", "bpe", "bin")
 _RESULTS = {"origin", "bpe_models", "splits", "dictionary_sizes", "commands", "versions"}
 _BLOCK = 1 << 14
+
+
+class Word(NamedTuple):
+    """A word and the BPE tokens, ``start`` to ``stop`` - 1, that make it up."""
+
+    text: str
+    start: int
+    stop: int
 
 
 @dataclasses.dataclass
@@ -204,6 +212,16 @@ class Preparation:
         if not self.unknown_words:
             return tokens
         return " ".join(self.unknown_words[0] if token == UNKNOWN else token for token in tokens.split(" "))
+
+    def join_pieces(self, language: str, pieces: Sequence[str]) -> list[Word]:
+        """The words that BPE tokens of one of the two languages make up, and where each of them stands."""
+        if self.bpe == "none":
+            return [Word(piece, index, index + 1) for index, piece in enumerate(pieces)]
+        model = self._subword_model(language)
+        starts = [index for index in range(len(pieces)) if model.starts_word(pieces, index)]
+        ends = [*starts[1:], len(pieces)] if starts else []
+        spans = zip(starts, ends, strict=True)
+        return [Word(model.decode(" ".join(pieces[start:stop])), start, stop) for start, stop in spans]
 
     def detokenize_target(self, tokens: str) -> str:
         """Tokens → text: attached punctuation, unescaped characters."""

@@ -11,7 +11,7 @@ import io
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -59,6 +59,11 @@ class SubwordModel(ABC):
     @abstractmethod
     def decode(self, pieces: str) -> str:
         """The line that pieces separated by spaces stand for."""
+
+    @classmethod
+    @abstractmethod
+    def starts_word(cls, pieces: Sequence[str], index: int) -> bool:
+        """Whether a word begins with ``pieces[index]``."""
 
     @classmethod
     def _escape(cls, line: str) -> str:
@@ -129,6 +134,10 @@ class SentencePieceModel(SubwordModel):
         # The one space in front is the mark of the first word.
         return self._unescape(pieces.replace(" ", "").replace(self.mark, " ").removeprefix(" "))
 
+    @classmethod
+    def starts_word(cls, pieces: Sequence[str], index: int) -> bool:
+        return index == 0 or pieces[index].startswith(cls.mark)
+
 
 class SubwordNMTModel(SubwordModel):
     """subword-nmt's merge operations within the words of tokenised text, as the papers use it."""
@@ -171,6 +180,10 @@ class SubwordNMTModel(SubwordModel):
 
     def decode(self, pieces: str) -> str:
         return self._unescape((pieces + " ").replace("@@ ", "").removesuffix(" "))
+
+    @classmethod
+    def starts_word(cls, pieces: Sequence[str], index: int) -> bool:
+        return index == 0 or not pieces[index - 1].endswith(cls.mark)
 
 
 SUBWORD_MODELS: dict[str, type[SubwordModel]] = {model.name: model for model in (SentencePieceModel, SubwordNMTModel)}

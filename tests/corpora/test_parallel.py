@@ -571,3 +571,14 @@ def test_a_missing_model_file(prepared: Path, tmp_path: Path) -> None:
     Preparation.load(prepared).save(tmp_path)
     with pytest.raises(InputError, match=r"sentencepiece\.de-en\.model: missing"):
         Preparation.load(tmp_path).encode_source("etwas")
+
+
+def test_pieces_are_joined_into_words(prepared: Path) -> None:
+    preparation = Preparation.load(prepared)
+    for raw in lines(prepared / "raw" / "test.en"):
+        pieces = preparation.encode_target(raw).split()
+        words = preparation.join_pieces("en", pieces)
+        assert [word.text for word in words] == preparation.tokenize_target(raw).split()
+        assert [position for word in words for position in range(word.start, word.stop)] == list(range(len(pieces)))
+    assert preparation.join_pieces("en", []) == []
+    assert Preparation("de", "en", bpe="none").join_pieces("de", ["a", "b"]) == [("a", 0, 1), ("b", 1, 2)]

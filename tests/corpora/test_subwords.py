@@ -121,3 +121,12 @@ def test_a_damaged_model_file(name: str, content: bytes | None, tmp_path: Path) 
         (tmp_path / "model").write_bytes(content)
     with pytest.raises(InputError, match="prepare the corpus again"):
         SUBWORD_MODELS[name](tmp_path / "model")
+
+
+def test_where_words_start(model: SubwordModel) -> None:
+    line = "the brightest of all the unforeseeable lights"
+    pieces = model.encode(line).split(" ")
+    starts = [index for index in range(len(pieces)) if model.starts_word(pieces, index)]
+    assert len(pieces) > len(starts) > 1
+    words = [model.decode(" ".join(pieces[i:j])) for i, j in zip(starts, [*starts[1:], len(pieces)], strict=True)]
+    assert words == line.split(" ")

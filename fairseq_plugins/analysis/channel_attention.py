@@ -1,0 +1,187 @@
+"""Channel attention: which channels of an MC-RNN encoder are attended to at each step (MC-RNN, Figure 3).
+
+A channel connects a step directly with its last m predecessors (Eq. 1), so that a large weight stands for the phrase
+that those tokens make up.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from matplotlib.figure import Figure
+
+from ..files import InputError
+from ..kernels.interface import in_degree
+from ..models.recurrent_seq2seq import RecurrentEncoder
+from . import figures
+from .forced_decoding import (
+    END,
+    Sentence,
+    TrainedModel,
+    add_model_arguments,
+    add_sentences_argument,
+    chosen,
+    read_sources,
+)
+from .output import write_json
+
+CELL = 0.42
+"""Inches of a figure for one step."""
+
+
+@dataclass(frozen=True)
+class LayerAttention:
+    """One layer and direction; steps stand in the order of the sentence, whatever the direction.
+
+    Attributes:
+        layer: from 1
+        direction: ``forwards`` or ``backwards``
+        attention: T rows of C weights alpha that sum to 1 (Eq. 5), channels 1 to C
+        in_degree: T rows of C numbers m (Eq. 1)
+        phrases: T rows of C texts: the step's token and its last m predecessors in reading direction
+    """
+
+    layer: int
+    direction: str
+    attention: list[list[float]]
+    in_degree: list[list[int]]
+    phrases: list[list[str]]
+
+
+@dataclass(frozen=True)
+class ChannelAttention:
+    """A sentence.
+
+    Attributes:
+        pieces: its T BPE tokens, the end of sentence being the last one: a step each
+        words: the words that they make up: text, first token, last token + 1
+        layers: each layer, forwards and backwards in turn
+    """
+
+    pieces: list[str]
+    words: list[tuple[str, int, int]]
+    layers: list[LayerAttention]
+
+
+def channel_attention(trained: TrainedModel, sentences: Sequence[Sentence]) -> list[ChannelAttention]:
+    """The channel attention of an encoder.
+
+    Raises:
+        InputError: the model's encoder is not an MC-RNN.
+    """
+    encoder = trained.model.encoder
+    dictionary = trained.source_dictionary
+    found = []
+    for sentence in sentences:
+        tokens = torch.tensor([[*map(dictionary.index, sentence.pieces), dictionary.eos()]])
+        with torch.no_grad():
+            weights = encoder.channel_attention(tokens) if isinstance(encoder, RecurrentEncoder) else None
+        if weights is None:
+            raise InputError(
+                f"{trained.path}: the encoder of '{trained.architecture}' has no channels; give an MC-RNN's checkpoint"
+            )
+        layers = [
+            _layer(trained, sentence, index // 2 + 1, index % 2 == 1, alpha[0].tolist())
+            for index, alpha in enumerate(weights)
+        ]
+        words = [tuple(word) for word in sentence.words_and_end]
+        found.append(ChannelAttention([*sentence.pieces, END], words, layers))
+    return found
+
+
+def _layer(
+    trained: TrainedModel, sentence: Sentence, layer: int, is_backward: bool, attention: list[list[float]]
+) -> LayerAttention:
+    steps, channels = len(attention), len(attention[0])
+    degrees, phrases = [], []
+    for position in range(steps):
+        # In the backward direction time counts from the sentence's last token.
+        time = steps - position if is_backward else position + 1
+        row = [in_degree(time, channel, channels) for channel in range(1, channels + 1)]
+        spans = [(position, position + m) if is_backward else (position - m, position) for m in row]
+        degrees.append(row)
+        phrases.append([_text(trained, sentence, max(0, first), min(steps - 1, last)) for first, last in spans])
+    return LayerAttention(layer, "backwards" if is_backward else "forwards", attention, degrees, phrases)
+
+
+def _text(trained: TrainedModel, sentence: Sentence, first: int, last: int) -> str:
+    """The text of the tokens ``first`` to ``last``; the one after the sentence's last is its end."""
+    language = trained.preparation.source_lang
+    words = trained.preparation.join_pieces(language, sentence.pieces[first : last + 1])
+    return " ".join([*(word.text for word in words), *([END] if last == len(sentence.pieces) else [])])
+
+
+def draw(sentence: ChannelAttention) -> Figure:
+    """A panel for each layer and direction: steps along the x-axis, channels along the y-axis.
+
+    The darker a cell, the larger its weight, as in Figure 3; the number in it is the in-degree.
+    """
+    steps, channels = len(sentence.pieces), len(sentence.layers[0].attention[0])
+    height = 0.55 + CELL * channels
+    figure = Figure(figsize=(1.6 + CELL * steps, height * len(sentence.layers) + 1.0), layout="constrained")
+    axes = figure.subplots(len(sentence.layers), 1, sharex=True, squeeze=False).flatten()
+    largest = max(weight for layer in sentence.layers for row in layer.attention for weight in row)
+    for axis, layer in zip(axes, sentence.layers, strict=True):
+        by_channel = list(zip(*layer.attention, strict=True))
+        image = axis.imshow(by_channel, cmap="Blues", vmin=0, vmax=largest, aspect="equal")
+        for position, row in enumerate(layer.in_degree):
+            for channel, m in enumerate(row):
+                is_dark = layer.attention[position][channel] > 0.6 * largest
+                axis.text(
+                    position, channel, m, ha="center", va="center", fontsize=7, color="white" if is_dark else "#404040"
+                )
+        axis.set_yticks(range(channels), [f"channel {k}" for k in range(1, channels + 1)])
+        axis.set_title(f"layer {layer.layer}, {layer.direction}", fontsize=10, loc="left")
+        axis.tick_params(length=0, labelsize=8)
+        for _, start, _ in sentence.words[1:]:
+            axis.axvline(start - 0.5, color="0.6", linewidth=0.6)
+    centers = [(start + stop - 1) / 2 for _, start, stop in sentence.words]
+    axes[-1].set_xticks(centers, [text for text, _, _ in sentence.words], rotation=90)
+    figure.colorbar(image, ax=list(axes), shrink=0.6, label="attention; in the cells: tokens connected")
+    return figure
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    add_model_arguments(parser, target=False)
+    add_sentences_argument(parser)
+    parser.add_argument("--phrases", type=int, default=5, metavar="N", help="how many phrases to print (5 by default)")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Writes ``PREFIX.json`` and ``PREFIX_<number>.svg`` for each sentence, and prints the phrases most attended to."""
+    trained = TrainedModel.load(arguments.checkpoint, arguments.data)
+    sentences = channel_attention(trained, chosen(read_sources(trained, arguments), arguments.sentences))
+    for number, sentence in zip(arguments.sentences, sentences, strict=True):
+        path = Path(f"{arguments.output}_{number}.{arguments.format}")
+        figures.save(draw(sentence), path)
+        print(path)
+        for line in strongest(sentence, arguments.phrases):
+            print(f"  {line}")
+    content = {
+        "checkpoint": str(arguments.checkpoint),
+        "architecture": trained.architecture,
+        "sentences": [
+            {"number": number, **asdict(sentence)}
+            for number, sentence in zip(arguments.sentences, sentences, strict=True)
+        ],
+    }
+    write_json(Path(f"{arguments.output}.json"), content)
+
+
+def strongest(sentence: ChannelAttention, count: int) -> list[str]:
+    """The ``count`` largest weights, with the layer, direction and channel, and the phrase that is covered there."""
+    cells = [
+        (-weight, layer.layer, layer.direction, channel, phrase)
+        for layer in sentence.layers
+        for weights, phrases in zip(layer.attention, layer.phrases, strict=True)
+        for channel, (weight, phrase) in enumerate(zip(weights, phrases, strict=True), 1)
+    ]
+    return [
+        f"{-weight:.2f}  layer {layer}, {direction}, channel {channel}: {phrase}"
+        for weight, layer, direction, channel, phrase in sorted(cells)[:count]
+    ]

@@ -1,0 +1,254 @@
+"""A trained model reads given sentence pairs (forced decoding), and says where each target token looked.
+
+Sentences go in batches padded on the right, whatever the training did, so that position i of the attention is token i
+of the sentence for every model; what is handed out holds real tokens alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from fairseq import checkpoint_utils
+from fairseq.data import Dictionary, LanguagePairDataset
+from fairseq.models import FairseqEncoderDecoderModel
+from torch import Tensor
+
+from ..checkpoints import checked_checkpoint, trained_on
+from ..corpora.parallel import Preparation, Word
+from ..files import InputError, read_lines
+from ..models.double_path import DoublePathDecoder
+
+Item = TypeVar("Item")
+
+END = "</s>"
+BATCH_SIZE = 32
+# Decoder path, then encoder path.
+FLOWS = {"cc": "CNN to CNN", "ca": "CNN to SAN", "ac": "SAN to CNN", "aa": "SAN to SAN"}
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One side of a pair as a model reads it.
+
+    Attributes:
+        pieces: BPE tokens, without the end of sentence
+        words: the words that they make up
+    """
+
+    pieces: list[str]
+    words: list[Word]
+
+    @property
+    def words_and_end(self) -> list[Word]:
+        """The words, and the end of sentence as the last one."""
+        return [*self.words, Word(END, len(self.pieces), len(self.pieces) + 1)]
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model out of a checkpoint, and how text becomes what it reads.
+
+    Attributes:
+        path: the checkpoint
+        architecture: its ``--arch``
+        model: in evaluation mode, on the CPU
+        source_dictionary: of the model's task
+        target_dictionary: of the model's task
+        folder: the prepared data
+        preparation: how that was made
+    """
+
+    path: Path
+    architecture: str
+    model: FairseqEncoderDecoderModel
+    source_dictionary: Dictionary
+    target_dictionary: Dictionary
+    folder: Path
+    preparation: Preparation
+
+    @classmethod
+    def load(cls, path: Path, data: Path | None = None) -> TrainedModel:
+        """Reads a checkpoint.
+
+        Args:
+            path: the checkpoint
+            data: the prepared data; None for that of the training
+
+        Raises:
+            InputError: it is not a checkpoint of a translation model, or its data is not there.
+        """
+        state = checked_checkpoint(path)
+        folder = data or trained_on(state, str(path))
+        preparation = Preparation.load(folder)
+        overrides = {"data": str(folder / "bin")}
+        [model], _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], arg_overrides=overrides)
+        architecture = str(getattr(state["cfg"]["model"], "arch", None) or state["cfg"]["model"]["_name"])
+        if not isinstance(model, FairseqEncoderDecoderModel):
+            raise InputError(
+                f"{path}: '{architecture}' has no encoder and decoder; give a translation model's checkpoint"
+            )
+        model.eval()
+        return cls(path, architecture, model, task.source_dictionary, task.target_dictionary, folder, preparation)
+
+    def source(self, pieces: str) -> Sentence:
+        """A source sentence out of BPE tokens separated by spaces."""
+        return self._sentence(self.preparation.source_lang, pieces)
+
+    def target(self, pieces: str) -> Sentence:
+        """A target sentence out of BPE tokens separated by spaces."""
+        return self._sentence(self.preparation.target_lang, pieces)
+
+    def _sentence(self, language: str, pieces: str) -> Sentence:
+        split = pieces.split()
+        return Sentence(split, self.preparation.join_pieces(language, split))
+
+
+def attention(
+    trained: TrainedModel, pairs: Sequence[tuple[Sentence, Sentence]]
+) -> Iterator[tuple[int, dict[str, Tensor]]]:
+    """Forced decoding: where each target token looks in the source, the ends of sentence included.
+
+    Args:
+        trained: the model
+        pairs: source and target sentences
+
+    Yields:
+        the index of a pair, in no particular order, and its weights (T, S) of each flow: ``cc``, ``ca``, ``ac`` and
+        ``aa`` where DPN-S2S has them (means over layers and heads), ``attention`` of any other model
+
+    Raises:
+        InputError: a sentence is longer than the model takes, or the model has no attention.
+    """
+    encoded = [
+        (_encode(trained.source_dictionary, source), _encode(trained.target_dictionary, target))
+        for source, target in pairs
+    ]
+    for number, lengths in enumerate(((len(source), len(target)) for source, target in encoded), 1):
+        for side, length, limit in zip(("source", "target"), lengths, trained.model.max_positions(), strict=True):
+            if length > limit:
+                raise InputError(
+                    f"sentence {number}: its {side} has {length:,} tokens, but the model takes {limit:,}; leave it out"
+                )
+    dataset = LanguagePairDataset(
+        [source for source, _ in encoded],
+        [len(source) for source, _ in encoded],
+        trained.source_dictionary,
+        [target for _, target in encoded],
+        [len(target) for _, target in encoded],
+        trained.target_dictionary,
+        left_pad_source=False,
+        left_pad_target=False,
+    )
+    order = sorted(range(len(encoded)), key=lambda i: (len(encoded[i][0]), len(encoded[i][1])))
+    for start in range(0, len(order), BATCH_SIZE):
+        batch = dataset.collater([dataset[i] for i in order[start : start + BATCH_SIZE]])
+        with torch.no_grad():
+            flows = _flows(trained, batch["net_input"])
+        for row, index in enumerate(batch["id"].tolist()):
+            source, target = encoded[index]
+            yield index, {name: weights[row, : len(target), : len(source)] for name, weights in flows.items()}
+
+
+def joined(weights: Tensor, source: Sentence, target: Sentence) -> Tensor:
+    """Weights (T, S) between BPE tokens as weights between words, the end of sentence being the last of either side.
+
+    Source tokens of a word are added up, target tokens averaged, so that every row still sums to 1.
+    """
+    columns = torch.stack([weights[:, word.start : word.stop].sum(1) for word in source.words_and_end], dim=1)
+    return torch.stack([columns[word.start : word.stop].mean(0) for word in target.words_and_end])
+
+
+def add_model_arguments(parser: argparse.ArgumentParser, target: bool = True) -> None:
+    """The checkpoint, and where its text comes from."""
+    parser.add_argument("checkpoint", type=Path, help="a checkpoint that fairseq-train wrote")
+    parser.add_argument("--data", type=Path, help="the prepared data, if it is not where the training found it")
+    parser.add_argument("--subset", default="test", help="a set of the prepared data (test by default)")
+    parser.add_argument("--source", type=Path, help="raw text instead of a set: source sentences, one a line")
+    if target:
+        parser.add_argument("--target", type=Path, help="their translations; with a set, instead of its references")
+    parser.add_argument("--output", type=Path, required=True, metavar="PREFIX", help="where the files are written")
+    parser.add_argument("--format", default="svg", choices=("svg", "png", "pdf"), help="of the figures")
+
+
+def add_sentences_argument(parser: argparse.ArgumentParser) -> None:
+    """Which of the sentences are looked at."""
+    text = "which of the sentences, from 1 (the first by default)"
+    parser.add_argument("--sentences", type=int, nargs="+", default=[1], metavar="N", help=text)
+
+
+def read_sources(trained: TrainedModel, arguments: argparse.Namespace) -> list[Sentence]:
+    """The source sentences that the arguments of :func:`add_model_arguments` name.
+
+    Raises:
+        InputError: there is no such set or file, or it is empty.
+    """
+    language = trained.preparation.source_lang
+    return [trained.source(line) for line in _lines(trained, arguments, arguments.source, language)]
+
+
+def read_pairs(trained: TrainedModel, arguments: argparse.Namespace) -> list[tuple[Sentence, Sentence]]:
+    """The sentence pairs that the arguments of :func:`add_model_arguments` name.
+
+    Raises:
+        InputError: as :func:`read_sources`, or the sides have different numbers of lines.
+    """
+    if arguments.source is not None and arguments.target is None:
+        raise InputError("--source needs --target: the translations that the model is made to read, one a line")
+    sources = read_sources(trained, arguments)
+    lines = _lines(trained, arguments, arguments.target, trained.preparation.target_lang)
+    if len(lines) != len(sources):
+        where = arguments.target or f"the set {arguments.subset}"
+        raise InputError(f"{where}: {len(lines):,} target sentences, but {len(sources):,} source sentences")
+    return list(zip(sources, map(trained.target, lines), strict=True))
+
+
+def chosen(items: Sequence[Item], numbers: Sequence[int]) -> list[Item]:
+    """The items of the given numbers, which count from 1.
+
+    Raises:
+        InputError: there is no item of that number.
+    """
+    for number in numbers:
+        if not 1 <= number <= len(items):
+            raise InputError(f"there is no sentence {number}; there are {len(items):,}, which count from 1")
+    return [items[number - 1] for number in numbers]
+
+
+def _lines(trained: TrainedModel, arguments: argparse.Namespace, text: Path | None, language: str) -> list[str]:
+    """The BPE tokens of each sentence."""
+    preparation = trained.preparation
+    if text is None:
+        subset = preparation.split_of(arguments.subset)
+        # Without BPE the tokens are what the model reads.
+        path = trained.folder / ("tokens" if preparation.bpe == "none" else "bpe") / f"{subset}.{language}"
+        lines = list(map(preparation.to_unknown, read_lines(path)))
+    else:
+        path = text
+        encode = preparation.encode_source if language == preparation.source_lang else preparation.encode_target
+        lines = list(map(encode, read_lines(path)))
+    if not lines:
+        raise InputError(f"{path}: the file is empty; give one sentence a line")
+    return lines
+
+
+def _encode(dictionary: Dictionary, sentence: Sentence) -> Tensor:
+    return torch.tensor([*map(dictionary.index, sentence.pieces), dictionary.eos()])
+
+
+def _flows(trained: TrainedModel, net_input: dict[str, Tensor]) -> dict[str, Tensor]:
+    model = trained.model
+    encoded = model.encoder(net_input["src_tokens"], src_lengths=net_input["src_lengths"])
+    if isinstance(model.decoder, DoublePathDecoder):
+        _, extra = model.decoder(net_input["prev_output_tokens"], encoded, need_attention_flows=True)
+        return extra["flows"]
+    _, extra = model.decoder(net_input["prev_output_tokens"], encoder_out=encoded)
+    # fairseq's decoders: a dictionary with a list (transformer), or the weights themselves (lstm, fconv).
+    weights = extra["attn"][0] if isinstance(extra, dict) else extra
+    if not torch.is_tensor(weights):
+        raise InputError(f"{trained.path}: '{trained.architecture}' says nothing about its attention")
+    return {"attention": weights}
