@@ -109,7 +109,7 @@ class Configuration:
         rows = {entry["system"]: entry for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["rows"]}
         if row.text not in rows:
             raise InputError(f"{row.place}: {path} has no row '{row.text}'{nearest(row.text, rows)}")
-        return rows[row.text]
+        return {key: value for key, value in rows[row.text].items() if key not in ("config", "missing")}
 
 
 def load(path: str | Path) -> Configuration:

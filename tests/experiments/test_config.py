@@ -10,7 +10,8 @@ import pytest
 from fairseq_plugins.experiments import config
 from fairseq_plugins.files import InputError
 
-CONFIGURATIONS = sorted(path for path in (config.CHECKOUT / "configs").glob("*/*.yaml") if path.parent.name != "tables")
+OTHERS = ("slurm", "small", "tables")
+CONFIGURATIONS = sorted(path for path in (config.CHECKOUT / "configs").glob("*/*.yaml") if path.parent.name not in OTHERS)
 
 
 def write(folder: Path, **files: str) -> Path:

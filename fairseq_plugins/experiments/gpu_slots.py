@@ -1,0 +1,67 @@
+"""Gives a command one GPU that no other command has: ``python -m fairseq_plugins.experiments.gpu_slots -- COMMAND``.
+
+It waits for one of the GPUs that ``CUDA_VISIBLE_DEVICES`` names (all that there are, where it says nothing), and leaves
+that one alone visible to the command. A lock says who has which; it goes with the process, however that ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..files import InputError, report_input_errors
+
+WAIT = 1.0
+"""Seconds between two looks for a free GPU."""
+
+
+def visible_gpus() -> list[str]:
+    """The GPUs to choose from, as ``CUDA_VISIBLE_DEVICES`` names them.
+
+    Raises:
+        InputError: there are none.
+    """
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is None:
+        from .commands import available_gpus
+
+        gpus = [str(index) for index in range(available_gpus())]
+    else:
+        gpus = [gpu.strip() for gpu in named.split(",") if gpu.strip()]
+    if not gpus:
+        raise InputError("there is no GPU here (CUDA_VISIBLE_DEVICES may hide them); ask for --gpus 0, the CPU")
+    return gpus
+
+
+def take(gpus: Sequence[str], folder: Path) -> str:
+    """Waits for a GPU, whose lock stays with this process and with what it becomes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    while True:
+        for gpu in gpus:
+            lock = os.open(folder / f"{gpu.replace('/', '_')}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                continue
+            os.set_inheritable(lock, True)
+            return gpu
+        time.sleep(WAIT)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Becomes the command, with one GPU."""
+    if len(arguments) < 2 or arguments[0] != "--":
+        raise InputError("write -- and the command that gets a GPU: python -m ...gpu_slots -- COMMAND ARGUMENTS...")
+    folder = Path(tempfile.gettempdir()) / f"fairseq_plugins_gpus_{os.getuid()}"
+    os.environ["CUDA_VISIBLE_DEVICES"] = take(visible_gpus(), folder)
+    os.execvp(arguments[1], list(arguments[1:]))
+
+
+if __name__ == "__main__":
+    report_input_errors(lambda: main(sys.argv[1:]))
