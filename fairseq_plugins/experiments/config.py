@@ -112,6 +112,25 @@ class Configuration:
             raise InputError(f"{row.place}: {path} has no row '{row.text}'{nearest(row.text, rows)}")
         return rows[row.text]
 
+    def resolved(self) -> str:
+        """The YAML of what the file and its bases say together, every value as it is spelt there."""
+        resolver = yaml.resolver.Resolver()
+
+        def scalar(text: str) -> yaml.Node:
+            return yaml.ScalarNode(resolver.resolve(yaml.ScalarNode, text, (True, False)), text)
+
+        def mapping(entries: Iterable[tuple[str, yaml.Node]]) -> yaml.Node:
+            pairs = [(scalar(key), node) for key, node in entries]
+            return yaml.MappingNode("tag:yaml.org,2002:map", pairs, flow_style=False)
+
+        sections = ((name, getattr(self, name)) for name in SECTIONS if name != "base")
+        root = mapping(
+            (name, mapping((key, scalar(value.text)) for key, value in section.items()))
+            for name, section in sections
+            if section
+        )
+        return yaml.serialize(root, Dumper=yaml.SafeDumper, allow_unicode=True)
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` for the known name that is spelt most alike, or nothing when none comes close."""

@@ -1,0 +1,1 @@
+"""What trained models do: figures of it, and the numbers behind them."""
