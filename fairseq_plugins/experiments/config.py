@@ -117,7 +117,9 @@ class Configuration:
         resolver = yaml.resolver.Resolver()
 
         def scalar(text: str) -> yaml.Node:
-            return yaml.ScalarNode(resolver.resolve(yaml.ScalarNode, text, (True, False)), text)
+            tag = resolver.resolve(yaml.ScalarNode, text, (True, False))
+            # Quoted, what looks like no value at all is text.
+            return yaml.ScalarNode("tag:yaml.org,2002:str" if tag == "tag:yaml.org,2002:null" else tag, text)
 
         def mapping(entries: Iterable[tuple[str, yaml.Node]]) -> yaml.Node:
             pairs = [(scalar(key), node) for key, node in entries]

@@ -99,7 +99,7 @@ def draw(curves: Mapping[str, LearningCurves]) -> Figure:
     losses, rates = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     for number, of_training in enumerate(curves.values()):
         colour = COLOURS[number % len(COLOURS)]
-        losses.plot(*_columns(of_training.training), color=colour, linewidth=1, alpha=0.6)
+        losses.plot(*_columns(of_training.training), color=colour, linewidth=1, alpha=0.75)
         losses.plot(*_columns(of_training.validation), color=colour, linewidth=1.8, marker="o", markersize=3.5)
         rates.plot(*_columns(of_training.learning_rate), color=colour, linewidth=1.2)
     losses.set_ylabel("loss (bits)")
@@ -119,7 +119,7 @@ def draw(curves: Mapping[str, LearningCurves]) -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.18, color="black", linewidth=0.6)
     kinds = [
-        Line2D([], [], color="black", linewidth=1, alpha=0.6, label="training"),
+        Line2D([], [], color="black", linewidth=1, alpha=0.75, label="training"),
         Line2D([], [], color="black", linewidth=1.8, marker="o", markersize=3.5, label="validation"),
     ]
     systems = [

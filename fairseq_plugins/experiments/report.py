@@ -81,7 +81,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing; ``svg`` is an ``<svg>`` element, such as :func:`~fairseq_plugins.analysis.figures.inline_svg` makes."""
+    """A drawing; ``svg`` is an ``<svg>`` element, as :func:`fairseq_plugins.analysis.figures.inline_svg` makes it."""
 
     title: str
     caption: str
@@ -206,7 +206,7 @@ def experiment_report(work: Path, figures: Sequence[Figure] = (), samples: Seque
     name = _name(work, configuration)
     curves = learning_curves_figure({name: work}) if (work / STATISTICS).is_file() else None
     facts = [
-        f"architecture {architecture}" if (architecture := commands.option(_command(found), "--arch", "-a")) else "",
+        f"Architecture {architecture}" if (architecture := commands.option(_command(found), "--arch", "-a")) else "",
         f"{found['parameters']:,} parameters" if found.get("parameters") is not None else "",
         f"{found['updates']:,} updates" if "updates" in found else "",
         f"seed {found['seed']}" if "seed" in found else "",
@@ -234,8 +234,8 @@ def learning_curves_figure(works: Mapping[str, Path]) -> Figure:
     curves = {name: learning_curves.LearningCurves.load(work / STATISTICS) for name, work in works.items()}
     return Figure(
         title="Learning curves",
-        caption="Negative log-likelihood per token in bits: of the training set between two points (with dropout), of "
-        "the validation set after each epoch (without). Below, the learning rate.",
+        caption="Loss in bits, without the smoothing of labels: on the training set since the point before, on the "
+        "validation set after each epoch. Below, the learning rate.",
         svg=inline_svg(learning_curves.draw(curves), "learning-curves"),
     )
 
@@ -283,7 +283,9 @@ def prepared_data(found: Mapping[str, Any]) -> commands.PreparedData | None:
 def _results(work: Path) -> dict[str, Any]:
     found = results.load(work)
     if not found:
-        raise InputError(f"{work / 'results.json'}: no such file; train with scripts/train.sh first, or give its --work")
+        raise InputError(
+            f"{work / 'results.json'}: no such file; train with scripts/train.sh first, or give its --work"
+        )
     return found
 
 
