@@ -263,8 +263,10 @@ CONTRASTS = """
   };
   const contrasts = { text: [], figures: [] };
   for (const element of document.body.querySelectorAll("*")) {
-    const drawn = element.closest("svg") && (element.matches("text") || element.matches("g[id*='text_'] :is(use, path)"));
-    const written = !element.closest("svg, script") && [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    // matplotlib writes text as text or as outlines.
+    const drawn = element.matches("svg text, svg g[id*='text_'] :is(use, path)");
+    const own = [...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+    const written = own.length > 0 && !element.closest("svg, script");
     if (!drawn && !written) continue;
     const style = getComputedStyle(element);
     const [one, other] = [luminance(parse(drawn ? style.fill : style.color)), luminance(ground(element))];
