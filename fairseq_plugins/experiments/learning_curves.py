@@ -99,9 +99,11 @@ def draw(curves: Mapping[str, LearningCurves]) -> Figure:
     losses, rates = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     for number, of_training in enumerate(curves.values()):
         colour = COLOURS[number % len(COLOURS)]
-        losses.plot(*_columns(of_training.training), color=colour, linewidth=1, alpha=0.75)
+        # A line needs two points.
+        dot = "." if len(of_training.training) == 1 else None
+        losses.plot(*_columns(of_training.training), color=colour, linewidth=1, alpha=0.75, marker=dot)
         losses.plot(*_columns(of_training.validation), color=colour, linewidth=1.8, marker="o", markersize=3.5)
-        rates.plot(*_columns(of_training.learning_rate), color=colour, linewidth=1.2)
+        rates.plot(*_columns(of_training.learning_rate), color=colour, linewidth=1.2, marker=dot)
     losses.set_ylabel("loss (bits)")
     rates.set_ylabel("learning rate")
     rates.set_xlabel("updates")

@@ -241,23 +241,20 @@ def learning_curves_figure(works: Mapping[str, Path]) -> Figure:
 
 
 def spread_samples(work: Path) -> list[Sample]:
-    """Five sentences, spread over the test set, with their translations in a work folder; none before there are any.
+    """Five sentences, spread over the test set, with their translations in a work folder.
+
+    There are none before the set was translated, and none where its data is not there any more.
 
     Raises:
-        InputError: the data is not there any more, or was prepared anew since.
+        InputError: the data was prepared anew since.
     """
     found = _results(work)
-    command = _command(found)
-    if not command:
+    data = prepared_data(found)
+    if data is None or not (translation := work / "generate" / f"test.{data.preparation.target_lang}").is_file():
         return []
-    preparation = commands.Preparation.load(Path(command[1]).parent)
-    translation = work / "generate" / f"test.{preparation.target_lang}"
-    if not translation.is_file():
-        return []
-    data = commands.PreparedData.load(Path(command[1]).parent)
     hypotheses = list(read_lines(translation))
     references = References.load(data, "test").text[0]
-    name = f"test.{preparation.source_lang}"
+    name = f"test.{data.preparation.source_lang}"
     raw = data.folder / "raw" / name
     sources = list(read_lines(raw if raw.is_file() else data.folder / "tokens" / name))
     if not len(sources) == len(references) == len(hypotheses):

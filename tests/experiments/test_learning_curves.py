@@ -92,6 +92,12 @@ def test_rates_of_the_same_size_begin_at_zero() -> None:
         learning_curves.draw({})
 
 
+def test_a_single_point_is_seen() -> None:
+    short = LearningCurves([(20, 9.7)], [], [(20, 3e-4)])
+    losses, rates = learning_curves.draw({"short": short}).axes
+    assert [axes.lines[0].get_marker() for axes in (losses, rates)] == [".", "."]
+
+
 def luminance(colour: str) -> float:
     """Relative luminance as WCAG 2.2 defines it."""
     channels = [int(digits, 16) / 255 for digits in re.findall("..", colour.removeprefix("#"))]

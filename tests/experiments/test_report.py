@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from fairseq_plugins.experiments import report
 from fairseq_plugins.experiments.commands import PreparedData
 from fairseq_plugins.experiments.report import Alignment, Experiment, Figure, Report, ReportTable, Sample
 from fairseq_plugins.files import InputError
+from tests.commands import CHECKOUT, run_command
 
 EMPTY = Report("a title", "a line", None, [], [], [], [])
 NASTY = "<unk> \"quoted\" 'single' & </script><script>alert(1)</script> <!-- {{ 7 * 7 }}"
@@ -227,8 +229,9 @@ def test_parts_that_are_not_there_yet_are_left_out(work: Path, data: PreparedDat
     assert not Page(report.render(EMPTY)).texts("h2")
 
 
-def test_data_that_is_gone_is_no_obstacle_where_it_is_not_needed(work: Path, data: PreparedData) -> None:
+def test_data_that_is_gone_takes_only_the_samples_along(work: Path, data: PreparedData) -> None:
     (data.folder / "preparation.json").unlink()
+    assert report.spread_samples(work) == []
     assert report.experiment_report(work).tables[0].rows[0][0] == "test"
 
 
@@ -252,10 +255,19 @@ def test_the_command_writes_one_file(work: Path, tmp_path: Path, capsys: pytest.
     assert other.read_text(encoding="utf-8") == first, "the same command gives the same page"
     page = Page(first)
     assert page.texts("h1") == ["corpus/rnn"]
-    headings = ["Scores", "Training", "Learning curves", "Sample translations", "Configuration, commands, environment"]
+    headings = ["Scores", "Training", "Learning curves", "Samples", "Configuration, commands, environment"]
     assert page.texts("h2") == headings
     with pytest.raises(InputError, match="is a folder; name a file in it"):
         report.main([str(work), "--output", str(tmp_path)])
+
+
+def test_the_script_says_where_the_report_is_and_nothing_else(work: Path, tmp_path: Path) -> None:
+    script = CHECKOUT / "scripts" / "report.sh"
+    finished = run_command([script, work], PYTHON=sys.executable)
+    assert (finished.stdout, finished.stderr) == (f"{work / 'report.html'}\n", "")
+    refused = run_command([script, tmp_path], status=1, PYTHON=sys.executable)
+    assert refused.stderr.startswith("error: ")
+    assert refused.stderr.count("\n") == 1
 
 
 def test_a_page_that_cannot_be_made_leaves_the_old_one(tmp_path: Path) -> None:

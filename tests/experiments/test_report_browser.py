@@ -227,7 +227,7 @@ def test_fingers_tap_words_and_flows(phone: Reader) -> None:
     phone.word("the source", 1).tap()
     assert phone.lit("the source") == NOTHING
     assert phone.lit("MC-RNN-3") == [row[1] for row in OTHER]
-    phone.page.locator("h2", has_text="Sample translations").tap()
+    phone.page.locator("h2", has_text="Samples").tap()
     assert phone.lit("MC-RNN-3") == [0, 0]
 
 
