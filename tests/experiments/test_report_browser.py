@@ -313,8 +313,11 @@ def test_without_its_script_it_is_still_a_report(browser: sync_api.Browser, addr
 
 
 def test_on_paper_it_is_dark_on_white_and_nothing_is_cut_off(browser: sync_api.Browser, address: str) -> None:
-    opened = Reader(browser, address, color_scheme="dark")
+    # As wide as A4 is between margins of 15 mm.
+    opened = Reader(browser, address, color_scheme="dark", viewport={"width": 680, "height": 900})
     opened.page.emulate_media(media="print")
+    widths = opened.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert widths == [680, 680]
     colours = opened.evaluate(
         "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
     )
