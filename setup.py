@@ -15,11 +15,13 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     packages=find_packages(include=["fairseq_plugins", "fairseq_plugins.*"]),
-    package_data={"fairseq_plugins.kernels": ["*.cpp"]},
+    package_data={"fairseq_plugins.experiments": ["*.jinja"], "fairseq_plugins.kernels": ["*.cpp"]},
     python_requires=">=3.10,<3.13",
     install_requires=[
         "fairseq-fixed==0.12.3.1",
+        "Jinja2>=3.1,<4",
         "lxml>=5.0,<7",
+        "matplotlib>=3.8,<4",
         "ninja>=1.11,<2",
         "numpy>=1.26,<3",
         "PyYAML>=6.0,<7",
@@ -36,6 +38,7 @@ setup(
         "dev": [
             *CHINESE,
             "hypothesis>=6.100,<7",
+            "playwright>=1.45,<2",
             "pytest>=8.0,<10",
             "pytest-timeout>=2.3,<3",
             "pytest-xdist>=3.5,<4",
@@ -43,7 +46,6 @@ setup(
             # The GPU kernels run under its interpreter.
             "triton>=3.1,<4; sys_platform == 'linux'",
         ],
-        "plot": ["matplotlib>=3.8,<4"],
     },
     classifiers=[
         "License :: OSI Approved :: MIT License",

@@ -3,9 +3,9 @@
     python benchmarks/scaling.py [--threads 2] [--output benchmarks/results]
 
 Around 25 steps, 3 channels, 256 features, batch 32: forward and backward of MC-RNN beside ``torch.nn.LSTM``, which take
-turns within each repetition. Writes ``scaling_<device>.json``, a plot ``scaling_<device>.svg`` (needs matplotlib: extra
-``plot``) and a report ``scaling_<device>.md``, which is printed too: the medians, and the exponent p with which time
-grows with the number of steps (time ~ T^p, fitted to all of them by least squares; linear is 1).
+turns within each repetition. Writes ``scaling_<device>.json``, a plot ``scaling_<device>.svg`` and a report
+``scaling_<device>.md``, which is printed too: the medians, and the exponent p with which time grows with the number of
+steps (time ~ T^p, fitted to all of them by least squares; linear is 1).
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ import warnings
 
 # It would ask for a package that nothing here needs, each time that fairseq is imported.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
+# A module of fairseq turns every library's debugging messages on; matplotlib's search for a font has hundreds of them.
+logging.getLogger("matplotlib").setLevel(logging.WARNING)
 
 with warnings.catch_warnings():
     # What fairseq still uses of PyTorch (torch.jit.script) is not the user's to mend.

@@ -111,6 +111,27 @@ class Configuration:
             raise InputError(f"{row.place}: {path} has no row '{row.text}'{nearest(row.text, rows)}")
         return {key: value for key, value in rows[row.text].items() if key not in ("config", "missing")}
 
+    def resolved(self) -> str:
+        """The YAML of what the file and its bases say together, every value as it is spelt there."""
+        resolver = yaml.resolver.Resolver()
+
+        def scalar(text: str) -> yaml.Node:
+            tag = resolver.resolve(yaml.ScalarNode, text, (True, False))
+            # Quoted, what looks like no value at all is text.
+            return yaml.ScalarNode("tag:yaml.org,2002:str" if tag == "tag:yaml.org,2002:null" else tag, text)
+
+        def mapping(entries: Iterable[tuple[str, yaml.Node]]) -> yaml.Node:
+            pairs = [(scalar(key), node) for key, node in entries]
+            return yaml.MappingNode("tag:yaml.org,2002:map", pairs, flow_style=False)
+
+        sections = ((name, getattr(self, name)) for name in SECTIONS if name != "base")
+        root = mapping(
+            (name, mapping((key, scalar(value.text)) for key, value in section.items()))
+            for name, section in sections
+            if section
+        )
+        return yaml.serialize(root, Dumper=yaml.SafeDumper, allow_unicode=True)
+
 
 def load(path: str | Path) -> Configuration:
     """Reads a configuration and, recursively, its bases.

@@ -80,8 +80,8 @@ def main(arguments: list[str]) -> None:
         status = run([*command, *extra], folder, lock)
     if status != 0:
         sys.exit(
-            f"error: the workflow ended with exit status {status}: what failed stands above and in the logs named there; "
-            f"the same command goes on from here"
+            f"error: the workflow ended with exit status {status}: see above, and the logs that are named there; "
+            f"start it again to go on"
         )
     if not options.dry_run:
         print((work / plan["table"]["outputs"][0]).read_text(encoding="utf-8"))

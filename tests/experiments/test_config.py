@@ -11,7 +11,9 @@ from fairseq_plugins.experiments import config
 from fairseq_plugins.files import InputError
 
 OTHERS = ("slurm", "small", "tables")
-CONFIGURATIONS = sorted(path for path in (config.CHECKOUT / "configs").glob("*/*.yaml") if path.parent.name not in OTHERS)
+CONFIGURATIONS = sorted(
+    path for path in (config.CHECKOUT / "configs").glob("*/*.yaml") if path.parent.name not in OTHERS
+)
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -125,3 +127,23 @@ def test_headers_quote_the_papers_tables(path: Path) -> None:
         sets = {name: figure for name, figure in row.items() if name != "system"}
         assert sets
         assert "Paper: BLEU " + ", ".join(f"{name} {figure:.2f}" for name, figure in sets.items()) in header
+
+
+def test_what_a_file_and_its_bases_say_together_is_a_configuration_itself(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        parent="train: {lr: 1e-3, dropout: 0.30, arch: '5'}\ngenerate: {beam: 5}",
+        child="base: parent.yaml\ntrain: {cpu: false, betas: '(0.9, 0.98)', scoring: ''}",
+    )
+    resolved = config.load(path).resolved()
+    assert resolved == (
+        "train:\n  lr: 1e-3\n  dropout: 0.30\n  arch: 5\n  cpu: false\n  betas: (0.9, 0.98)\n  scoring: ''\n"
+        "generate:\n  beam: 5\n"
+    )
+    again = config.load(write(tmp_path, again=resolved))
+    for section in "train", "generate":
+        texts = [
+            {key: value.text for key, value in getattr(loaded, section).items()}
+            for loaded in (config.load(path), again)
+        ]
+        assert texts[0] == texts[1]
