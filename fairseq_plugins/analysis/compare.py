@@ -157,7 +157,9 @@ def draw(report: ComparisonReport) -> Figure:
         plot.axvline(0, color=figures.INK, linewidth=0.8)
         reach = 5 * np.ceil(max(np.abs(differences).max(), 20) / 5)
         plot.set_xlim(-reach, reach)
-        plot.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+g}" if value else "0"))
+        plot.xaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "−") if value else "0")
+        )
         plot.yaxis.get_major_locator().set_params(integer=True)
         plot.set_xlabel(f"{report.sentence_metric}, {second} less {first}")
         plot.set_ylabel("sentences")

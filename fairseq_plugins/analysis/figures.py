@@ -34,8 +34,8 @@ logging.getLogger("matplotlib").setLevel(logging.WARNING)
 FORMATS = ("svg", "png", "pdf")
 # Text, axes and grid lines have this colour, or the page's where an SVG stands in one.
 INK = "#24292f"
-# Okabe and Ito (2008), which every kind of colour vision tells apart; without their black and their yellow, which one of a light
-# and a dark page would hide.
+# Okabe and Ito (2008), which every kind of colour vision tells apart; without their black and their yellow, which one
+# of a light and a dark page would hide.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 

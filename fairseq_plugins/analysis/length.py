@@ -171,7 +171,7 @@ def draw(report: LengthReport) -> Figure:
                 # Where a bucket has few sentences a score can lie outside of its own interval.
                 reach = np.maximum(0, [middle - ends[:, 0], ends[:, 1] - middle])
                 plot.errorbar(places, middle, yerr=reach, linewidth=1.4, label=name, **look)
-        plots[0].set_ylabel("BLEU")
+        plots[0].set_ylabel("BLEU, 95 % intervals")
         plots[0].yaxis.set_major_locator(MaxNLocator(7))
         plots[0].set_ylim(bottom=max(0, plots[0].get_ylim()[0]))
         handles, names = plots[0].get_legend_handles_labels()
