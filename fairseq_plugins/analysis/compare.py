@@ -119,6 +119,8 @@ def compare(
             comparisons[name] = replace(found, signature=rouge.signature(len(references), found.signature))
         scores = np.array([of_system[:, -1] for of_system in all_scores])
         sentence_metric = "ROUGE-L"
+    # A perfect sentence has 100 only up to the last bits, which must make no system the better one.
+    scores = np.round(scores, 9)
     differences = scores[1] - scores[0]
     order = np.argsort(-differences, kind="stable")
 

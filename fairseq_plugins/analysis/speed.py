@@ -74,9 +74,12 @@ def speeds(folders: Sequence[Path]) -> list[Speed]:
         )
         for name, found in zip(_names(folders), results, strict=True)
     ]
-    devices = {row.device: row.name for row in reversed(rows) if row.device is not None}
+    devices: dict[str, str] = {}
+    for row in rows:
+        if row.device is not None:
+            devices.setdefault(row.device, row.name)
     if len(devices) > 1:
-        shown = "; ".join(f"{name} on {device}" for device, name in reversed(devices.items()))
+        shown = "; ".join(f"{name} on {device}" for device, name in devices.items())
         logger.warning(f"the systems ran on different devices, so their speeds do not compare: {shown}")
     return rows
 
