@@ -167,7 +167,7 @@ def draw(report: ComparisonReport) -> Figure:
         plot.set_ylabel("sentences")
         handles = plot.get_legend_handles_labels()[0]
         equal = f"both are equal: {report.counts[1]:,} sentences, not drawn"
-        figure.legend(handles=[*handles, Patch(color="none", label=equal)], loc="outside upper left")
+        figures.add_legend(figure, [*handles, Patch(color="none", label=equal)])
     return figure
 
 

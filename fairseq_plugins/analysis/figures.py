@@ -21,6 +21,7 @@ from typing import Any
 import matplotlib
 from lxml import etree
 from matplotlib import font_manager
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
@@ -75,13 +76,25 @@ XLINK_HREF = "{http://www.w3.org/1999/xlink}href"
 @contextlib.contextmanager
 def style() -> Iterator[None]:
     """What is drawn inside has the project's style."""
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+        # matplotlib says it for each character and each time that it draws; _find_glyphs once, and with a remedy.
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .*missing from", category=UserWarning)
         yield
 
 
 def system_colors(systems: Sequence[str]) -> dict[str, str]:
     """A colour for each system by its place; after six they begin again, so let markers or labels differ too."""
     return {system: PALETTE[index % len(PALETTE)] for index, system in enumerate(systems)}
+
+
+def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
+    """Puts a legend above what a figure holds, in as many columns as its width has room for."""
+    for columns in range(len(handles), 0, -1):
+        legend = figure.legend(handles=handles, loc="outside upper left", ncols=columns)
+        figure.draw_without_rendering()
+        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -176,9 +189,7 @@ def _drawn(figure: Figure, kind: str, transparent: bool = False) -> bytes:
     date = {"svg": "Date", "pdf": "CreationDate"}
     metadata = {date[kind]: None} if kind in date else {}
     stream = io.BytesIO()
-    with style(), warnings.catch_warnings():
-        # _find_glyphs says it once, and with a remedy.
-        warnings.filterwarnings("ignore", message=r"Glyph \d+ .*missing from", category=UserWarning)
+    with style():
         _find_glyphs(figure)
         figure.savefig(stream, format=kind, transparent=transparent, metadata=metadata)
     return stream.getvalue()

@@ -150,9 +150,8 @@ def draw(report: LengthReport) -> Figure:
     several = len(report.systems) > 1
     colors = figures.system_colors(report.systems)
     with figures.style():
-        figure = Figure(
-            figsize=(max(4.8, 0.95 * len(report.buckets) + 1.2), 5.2 if several else 3.4), layout="constrained"
-        )
+        width = max(4.8, 1.2 + len(report.buckets) * max(0.95, 0.5 + 0.14 * len(report.systems)))
+        figure = Figure(figsize=(width, 5.2 if several else 3.4), layout="constrained")
         plots = figure.subplots(1 + several, 1, sharex=True, squeeze=False, height_ratios=[1.7, 1][: 1 + several])[:, 0]
         for plot in plots:
             plot.grid(visible=False, axis="x")
@@ -174,11 +173,11 @@ def draw(report: LengthReport) -> Figure:
         plots[0].set_ylabel("BLEU, 95 % intervals")
         plots[0].yaxis.set_major_locator(MaxNLocator(7))
         plots[0].set_ylim(bottom=max(0, plots[0].get_ylim()[0]))
-        handles, names = plots[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper left", ncols=min(len(names), 4))
+        figures.add_legend(figure, plots[0].get_legend_handles_labels()[0])
         if several:
             plots[1].axhline(0, color=colors[report.systems[0]], linewidth=1)
-            plots[1].set_ylabel(f"difference to\n{report.systems[0]}")
+            first = report.systems[0]
+            plots[1].set_ylabel(f"difference to\n{first if len(first) <= 20 else 'the first'}")
             plots[1].yaxis.set_major_locator(MaxNLocator(5))
         figure.align_ylabels(list(plots))
         labels = [f"{bucket.label}\nn = {bucket.sentences:,}" for bucket in report.buckets]

@@ -137,3 +137,19 @@ def test_another_font_has_the_glyphs(monkeypatch: pytest.MonkeyPatch, caplog: py
     label = re.search(r'<text [^>]*style="([^"]*)"[^>]*>a system<', svg)
     assert title and "STIXGeneral" in title[1]
     assert label and "STIXGeneral" not in label[1], "text that lacks nothing keeps its font alone"
+
+
+def test_legend_has_as_many_columns_as_there_is_room_for() -> None:
+    def rows_and_overlap(names: list[str]) -> tuple[int, bool]:
+        with figures.style():
+            figure = Figure(figsize=(4, 2), layout="constrained")
+            plot = figure.subplots()
+            figures.add_legend(figure, [plot.plot([1], [2], label=name)[0] for name in names])
+            figure.draw_without_rendering()
+        (legend,) = figure.legends
+        places = {round(text.get_window_extent().y0) for text in legend.get_texts()}
+        return len(places), legend.get_window_extent().x1 > figure.bbox.width
+
+    assert rows_and_overlap(["a", "b", "c", "d"]) == (1, False)
+    assert rows_and_overlap(["a name of thirty-six characters here"] * 2) == (2, False)
+    assert rows_and_overlap(["a name that no figure has room for " * 3] * 2) == (2, True)
