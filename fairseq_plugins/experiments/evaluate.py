@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sacrebleu.metrics import BLEU
 from tqdm import tqdm
 
 from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoints
 from ..files import InputError, atomic_file, read_lines
+from ..scoring.bleu import bleu
 from ..scoring.rouge import METRICS, corpus_rouge
 from . import commands, config, results
 
@@ -156,8 +156,7 @@ class References:
                 },
                 "rouge_signature": rouge.signature,
             }
-        tokenized = BLEU(tokenize="none", smooth_method="none", force=True, lowercase=self.lowercase)
-        plain = BLEU(lowercase=self.lowercase)
+        tokenized, plain = (bleu(tokenize, self.lowercase) for tokenize in ("none", "13a"))
         return {
             "bleu_tokenized": round(tokenized.corpus_score(tokens, self.tokens).score, 2),
             "bleu_tokenized_signature": str(tokenized.get_signature()),

@@ -43,6 +43,39 @@ class RougeScores:
         return f"{', '.join(shown)}; {self.signature}"
 
 
+def sentence_rouge(hypotheses: Sequence[str], references: Sequence[Sequence[str]], stemmer: bool = False) -> np.ndarray:
+    """F1 in percent of every sentence against its best reference: (N, 3), ROUGE-1, -2 and -L.
+
+    Args and raises: as :func:`corpus_rouge`, whose scores are the means of these.
+    """
+    if not hypotheses or not references or any(len(lines) != len(hypotheses) for lines in references):
+        lengths = ", ".join(str(len(lines)) for lines in references)
+        raise ValueError(f"{len(hypotheses)} hypotheses, but references: {lengths or 'none'}")
+    # Not at the head of the file: it loads nltk, and every command imports this one.
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer(list(METRICS), use_stemmer=stemmer)
+    rows = []
+    for hypothesis, *targets in zip(hypotheses, *references, strict=True):
+        best = scorer.score_multi(targets, hypothesis)
+        rows.append([best[name].fmeasure for name in METRICS])
+    return 100 * np.array(rows)
+
+
+def signature(references: int, bootstrap: str, stemmer: bool = False) -> str:
+    """How scores were computed, in sacreBLEU's manner.
+
+    Args:
+        references: how many each sentence has.
+        bootstrap: its samples and seed, as ``bs:1000|seed:12345``.
+        stemmer: whether words were stemmed.
+    """
+    return (
+        f"nrefs:{references}|f1|stem:{'porter' if stemmer else 'no'}|tok:lc,a-z0-9|agg:mean|{bootstrap}"
+        f"|rouge-score:{importlib.metadata.version('rouge-score')}"
+    )
+
+
 def corpus_rouge(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], stemmer: bool = False, seed: int = SEED
 ) -> RougeScores:
@@ -60,18 +93,7 @@ def corpus_rouge(
     Raises:
         ValueError: no sentences, or lists of different length.
     """
-    if not hypotheses or not references or any(len(lines) != len(hypotheses) for lines in references):
-        lengths = ", ".join(str(len(lines)) for lines in references)
-        raise ValueError(f"{len(hypotheses)} hypotheses, but references: {lengths or 'none'}")
-    # Not at the head of the file: it loads nltk, and every command imports this one.
-    from rouge_score.rouge_scorer import RougeScorer
-
-    scorer = RougeScorer(list(METRICS), use_stemmer=stemmer)
-    rows = []
-    for hypothesis, *targets in zip(hypotheses, *references, strict=True):
-        best = scorer.score_multi(targets, hypothesis)
-        rows.append([best[name].fmeasure for name in METRICS])
-    values = 100 * np.array(rows)
+    values = sentence_rouge(hypotheses, references, stemmer)
     generator = np.random.default_rng(seed)
     samples = [values[generator.integers(len(values), size=len(values))].mean(axis=0) for _ in range(SAMPLES)]
     low, high = np.percentile(samples, [2.5, 97.5], axis=0)
@@ -79,11 +101,7 @@ def corpus_rouge(
         name: Interval(float(mean), float(low[i]), float(high[i]))
         for i, (name, mean) in enumerate(zip(METRICS, values.mean(axis=0), strict=True))
     }
-    signature = (
-        f"nrefs:{len(references)}|f1|stem:{'porter' if stemmer else 'no'}|tok:lc,a-z0-9|agg:mean|"
-        f"bs:{SAMPLES}|seed:{seed}|rouge-score:{importlib.metadata.version('rouge-score')}"
-    )
-    return RougeScores(scores, signature)
+    return RougeScores(scores, signature(len(references), f"bs:{SAMPLES}|seed:{seed}", stemmer))
 
 
 @dataclass

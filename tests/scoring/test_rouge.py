@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from rouge_score.rouge_scorer import RougeScorer as Peer
 
-from fairseq_plugins.scoring.rouge import RougeScorer, corpus_rouge
+from fairseq_plugins.scoring.rouge import RougeScorer, corpus_rouge, sentence_rouge, signature
 
 
 def f1(hypothesis: str, *references: str, **options) -> tuple[float, ...]:
@@ -62,6 +62,18 @@ def test_equals_rouge_score() -> None:
     assert found == corpus_rouge(hypotheses, references), "seeded"
     assert found != corpus_rouge(hypotheses, references, seed=1)
     assert found.signature.startswith("nrefs:2|f1|stem:no|tok:lc,a-z0-9|agg:mean|bs:1000|seed:12345|rouge-score:0.")
+
+
+def test_scores_of_sentences() -> None:
+    hypotheses = ["police kill", "c b a", ""]
+    references = [["police kill the gunman", "a b c", "x"], ["police", "c b a", "y"]]
+    # The first has its best ROUGE-1 and -L against either reference (F1 2/3), its best ROUGE-2 against the first.
+    scores = sentence_rouge(hypotheses, references)
+    assert scores.tolist() == [pytest.approx([200 / 3, 50, 200 / 3]), [100, 100, 100], [0, 0, 0]]
+    whole = corpus_rouge(hypotheses, references)
+    assert [interval.score for interval in whole.scores.values()] == pytest.approx(scores.mean(axis=0).tolist())
+    assert whole.signature == signature(2, "bs:1000|seed:12345")
+    assert "|stem:porter|" in signature(1, "bs:10|seed:1", stemmer=True)
 
 
 def test_sentences_must_match() -> None:

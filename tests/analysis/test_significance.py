@@ -1,0 +1,120 @@
+"""The paired bootstrap against sacrebleu, against a slow computation from its definition, and in known cases."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import _compute_p_value
+
+from fairseq_plugins.analysis.significance import paired_bootstrap, paired_bootstrap_bleu
+
+WORDS = ["The", "the", "a", "man", "."]
+
+
+def corpus(count: int, seed: int = 1) -> tuple[list[str], list[str], list[list[str]]]:
+    """Two systems, the second the better, and two references."""
+    generator = random.Random(seed)
+    references = [
+        [" ".join(generator.choices(WORDS, k=generator.randint(4, 12))) for _ in range(count)] for _ in range(2)
+    ]
+
+    def corrupted(rate: float) -> list[str]:
+        return [
+            " ".join(word if generator.random() > rate else generator.choice(WORDS) for word in line.split())
+            for line in references[0]
+        ]
+
+    return corrupted(0.4), corrupted(0.3), references
+
+
+@pytest.mark.parametrize(("tokenize", "lowercase"), [("none", False), ("13a", True)])
+def test_bleu_by_its_definition(tokenize: str, lowercase: bool) -> None:
+    baseline, system, references = corpus(30)
+    found = paired_bootstrap_bleu(
+        baseline, system, references, tokenize=tokenize, lowercase=lowercase, samples=60, seed=7
+    )
+    smoothing = "none" if tokenize == "none" else "exp"
+    metric = BLEU(tokenize=tokenize, lowercase=lowercase, smooth_method=smoothing, force=True)
+    drawn = np.random.default_rng(7).choice(30, size=(60, 30))
+    sampled = [
+        [
+            metric.corpus_score([lines[i] for i in row], [[stream[i] for i in row] for stream in references]).score
+            for row in drawn
+        ]
+        for lines in (baseline, system)
+    ]
+    scores = [metric.corpus_score(lines, references).score for lines in (baseline, system)]
+    for estimate, score, samples in zip((found.baseline, found.system), scores, sampled, strict=True):
+        assert estimate.score == pytest.approx(score)
+        assert estimate.mean == pytest.approx(np.mean(samples))
+        # Of 60 samples one is cut off at either end.
+        assert estimate.half_width == pytest.approx((sorted(samples)[-2] - sorted(samples)[1]) / 2)
+    assert found.difference == pytest.approx(scores[1] - scores[0])
+    absolute = [abs(ours - theirs) for theirs, ours in zip(*sampled, strict=True)]
+    exceeding = sum(difference - np.mean(absolute) > abs(found.difference) for difference in absolute)
+    assert found.p_value == (exceeding + 1) / 61
+    assert 1 / 61 < found.p_value < 1, "a case between the extremes"
+    case = "lc" if lowercase else "mixed"
+    assert found.signature.startswith(f"nrefs:2|bs:60|seed:7|case:{case}|eff:no|tok:{tokenize}|smooth:{smoothing}|")
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5, 1.0, 2.0])
+def test_scores_by_their_definition(shift: float) -> None:
+    generator = np.random.default_rng(3)
+    baseline = generator.normal(30, 5, size=40)
+    system = baseline + shift + generator.normal(0, 4, size=40)
+    found = paired_bootstrap(baseline.tolist(), system, samples=200, seed=5)
+    drawn = np.random.default_rng(5).choice(40, size=(200, 40))
+    means = [scores[drawn].mean(axis=1) for scores in (baseline, system)]
+    absolute = np.abs(means[1] - means[0])
+    assert found.p_value == _compute_p_value(absolute - absolute.mean(), abs(system.mean() - baseline.mean()))
+    for estimate, scores, sampled in zip((found.baseline, found.system), (baseline, system), means, strict=True):
+        assert estimate.score == pytest.approx(scores.mean())
+        assert estimate.mean == pytest.approx(sampled.mean())
+        assert estimate.half_width == pytest.approx((sorted(sampled)[-6] - sorted(sampled)[5]) / 2)
+    assert found.difference == pytest.approx((system - baseline).mean())
+    assert found.signature == "bs:200|seed:5"
+
+
+def test_equal_systems() -> None:
+    baseline, _, references = corpus(20)
+    assert paired_bootstrap_bleu(baseline, list(baseline), references, samples=50).p_value == 1
+    found = paired_bootstrap([1, 2, 3], [1, 2, 3], samples=50)
+    assert (found.p_value, found.difference) == (1, 0)
+    assert paired_bootstrap([1, 3], [3, 1], samples=50).p_value == 1
+
+
+def test_constant_gain_has_the_smallest_p() -> None:
+    scores = np.linspace(10, 60, 25)
+    found = paired_bootstrap(scores, scores + 0.25, samples=99)
+    assert found.p_value == 1 / 100
+    assert found.difference == pytest.approx(0.25)
+    assert paired_bootstrap(scores, scores - 0.25, samples=99).p_value == 1 / 100, "either may be the better one"
+    _, system, references = corpus(20)
+    assert paired_bootstrap_bleu([""] * 20, system, references, samples=99).p_value == 1 / 100
+
+
+def test_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    baseline, system, references = corpus(30)
+    one = paired_bootstrap_bleu(baseline, system, references, samples=50, seed=1)
+    assert one == paired_bootstrap_bleu(baseline, system, references, samples=50, seed=1)
+    assert one.system.mean != paired_bootstrap_bleu(baseline, system, references, samples=50, seed=2).system.mean
+    assert "SACREBLEU_SEED" not in os.environ
+    monkeypatch.setenv("SACREBLEU_SEED", "none")
+    assert one == paired_bootstrap_bleu(baseline, system, references, samples=50, seed=1)
+    assert os.environ["SACREBLEU_SEED"] == "none"
+    with pytest.raises(ValueError, match="100 samples and the seed 0, but both must be at least 1"):
+        paired_bootstrap_bleu(baseline, system, references, samples=100, seed=0)
+    with pytest.raises(ValueError, match="0 samples"):
+        paired_bootstrap([1.0], [2.0], samples=0)
+
+
+def test_sentences_must_match() -> None:
+    with pytest.raises(ValueError, match="one sentence each, but have 1, 2, 2"):
+        paired_bootstrap_bleu(["a"], ["a", "b"], [["a", "b"]])
+    with pytest.raises(ValueError, match="but have 0, 0"):
+        paired_bootstrap([], [])
