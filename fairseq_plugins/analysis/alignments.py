@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
@@ -21,7 +20,6 @@ from .forced_decoding import (
     joined,
     read_pairs,
 )
-from .output import write_json
 
 CELL = 0.24
 """Inches of a figure for one word."""
@@ -67,17 +65,20 @@ def draw(alignment: Alignment) -> Figure:
     rows = -(-len(names) // columns)
     width = 1.1 + CELL * len(alignment.source)
     height = 1.1 + CELL * len(alignment.target)
-    figure = Figure(figsize=(columns * width + 0.6, rows * height), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).flatten()
-    for axis, name in zip(axes, names, strict=False):
-        image = axis.imshow(alignment.flows[name], cmap="Blues", vmin=0, vmax=1, aspect="equal")
-        axis.set_xticks(range(len(alignment.source)), alignment.source, rotation=90)
-        axis.set_yticks(range(len(alignment.target)), alignment.target)
-        axis.tick_params(length=0, labelsize=8)
-        axis.set_title(FLOWS.get(name, ""), fontsize=10)
-    for axis in axes[len(names) :]:
-        axis.set_visible(False)
-    figure.colorbar(image, ax=list(axes), shrink=0.6, label="attention")
+    with figures.style():
+        figure = Figure(figsize=(columns * width + 0.6, rows * height), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).flatten()
+        for axis, name in zip(axes, names, strict=False):
+            image = axis.imshow(alignment.flows[name], cmap="Blues", vmin=0, vmax=1, aspect="equal")
+            axis.set_xticks(range(len(alignment.source)), alignment.source, rotation=90)
+            axis.set_yticks(range(len(alignment.target)), alignment.target)
+            axis.tick_params(length=0, labelsize=8)
+            axis.grid(visible=False)
+            axis.spines[:].set_visible(True)
+            axis.set_title(FLOWS.get(name, ""), fontsize=10)
+        for axis in axes[len(names) :]:
+            axis.set_visible(False)
+        figure.colorbar(image, ax=list(axes), shrink=0.6, label="attention")
     return figure
 
 
@@ -89,11 +90,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Writes ``PREFIX.json``, and ``PREFIX_<number>.svg`` for each sentence."""
+    figures.check_prefix(arguments.output)
     trained = TrainedModel.load(arguments.checkpoint, arguments.data)
     pairs = chosen(read_pairs(trained, arguments), arguments.sentences)
     alignments = align(trained, pairs)
     for number, alignment in zip(arguments.sentences, alignments, strict=True):
-        path = Path(f"{arguments.output}_{number}.{arguments.format}")
+        path = f"{arguments.output}_{number}.{arguments.format}"
         figures.save(draw(alignment), path)
         print(path)
     sentences = [
@@ -101,4 +103,4 @@ def run(arguments: argparse.Namespace) -> None:
         for number, alignment in zip(arguments.sentences, alignments, strict=True)
     ]
     content = {"checkpoint": str(arguments.checkpoint), "architecture": trained.architecture, "sentences": sentences}
-    write_json(Path(f"{arguments.output}.json"), content)
+    figures.save_numbers(content, arguments.output)

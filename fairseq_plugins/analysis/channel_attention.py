@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import torch
 from matplotlib.figure import Figure
@@ -27,7 +26,6 @@ from .forced_decoding import (
     chosen,
     read_sources,
 )
-from .output import write_json
 
 CELL = 0.42
 """Inches of a figure for one step."""
@@ -122,26 +120,35 @@ def draw(sentence: ChannelAttention) -> Figure:
     """
     steps, channels = len(sentence.pieces), len(sentence.layers[0].attention[0])
     height = 0.55 + CELL * channels
-    figure = Figure(figsize=(1.6 + CELL * steps, height * len(sentence.layers) + 1.0), layout="constrained")
-    axes = figure.subplots(len(sentence.layers), 1, sharex=True, squeeze=False).flatten()
-    largest = max(weight for layer in sentence.layers for row in layer.attention for weight in row)
-    for axis, layer in zip(axes, sentence.layers, strict=True):
-        by_channel = list(zip(*layer.attention, strict=True))
-        image = axis.imshow(by_channel, cmap="Blues", vmin=0, vmax=largest, aspect="equal")
-        for position, row in enumerate(layer.in_degree):
-            for channel, m in enumerate(row):
-                is_dark = layer.attention[position][channel] > 0.6 * largest
-                axis.text(
-                    position, channel, m, ha="center", va="center", fontsize=7, color="white" if is_dark else "#404040"
-                )
-        axis.set_yticks(range(channels), [f"channel {k}" for k in range(1, channels + 1)])
-        axis.set_title(f"layer {layer.layer}, {layer.direction}", fontsize=10, loc="left")
-        axis.tick_params(length=0, labelsize=8)
-        for _, start, _ in sentence.words[1:]:
-            axis.axvline(start - 0.5, color="0.6", linewidth=0.6)
-    centers = [(start + stop - 1) / 2 for _, start, stop in sentence.words]
-    axes[-1].set_xticks(centers, [text for text, _, _ in sentence.words], rotation=90)
-    figure.colorbar(image, ax=list(axes), shrink=0.6, label="attention; in the cells: tokens connected")
+    with figures.style():
+        figure = Figure(figsize=(1.6 + CELL * steps, height * len(sentence.layers) + 1.0), layout="constrained")
+        axes = figure.subplots(len(sentence.layers), 1, sharex=True, squeeze=False).flatten()
+        largest = max(weight for layer in sentence.layers for row in layer.attention for weight in row)
+        for axis, layer in zip(axes, sentence.layers, strict=True):
+            by_channel = list(zip(*layer.attention, strict=True))
+            image = axis.imshow(by_channel, cmap="Blues", vmin=0, vmax=largest, aspect="equal")
+            for position, row in enumerate(layer.in_degree):
+                for channel, m in enumerate(row):
+                    is_dark = layer.attention[position][channel] > 0.6 * largest
+                    axis.text(
+                        position,
+                        channel,
+                        m,
+                        ha="center",
+                        va="center",
+                        fontsize=7,
+                        color="white" if is_dark else "#404040",
+                    )
+            axis.set_yticks(range(channels), [f"channel {k}" for k in range(1, channels + 1)])
+            axis.set_title(f"layer {layer.layer}, {layer.direction}", fontsize=10, loc="left")
+            axis.tick_params(length=0, labelsize=8)
+            axis.grid(visible=False)
+            axis.spines[:].set_visible(True)
+            for _, start, _ in sentence.words[1:]:
+                axis.axvline(start - 0.5, color="0.6", linewidth=0.6)
+        centers = [(start + stop - 1) / 2 for _, start, stop in sentence.words]
+        axes[-1].set_xticks(centers, [text for text, _, _ in sentence.words], rotation=90)
+        figure.colorbar(image, ax=list(axes), shrink=0.6, label="attention; in the cells: tokens connected")
     return figure
 
 
@@ -154,10 +161,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Writes ``PREFIX.json`` and ``PREFIX_<number>.svg`` for each sentence, and prints the phrases most attended to."""
+    figures.check_prefix(arguments.output)
     trained = TrainedModel.load(arguments.checkpoint, arguments.data)
     sentences = channel_attention(trained, chosen(read_sources(trained, arguments), arguments.sentences))
     for number, sentence in zip(arguments.sentences, sentences, strict=True):
-        path = Path(f"{arguments.output}_{number}.{arguments.format}")
+        path = f"{arguments.output}_{number}.{arguments.format}"
         figures.save(draw(sentence), path)
         print(path)
         for line in strongest(sentence, arguments.phrases):
@@ -170,7 +178,7 @@ def run(arguments: argparse.Namespace) -> None:
             for number, sentence in zip(arguments.sentences, sentences, strict=True)
         ],
     }
-    write_json(Path(f"{arguments.output}.json"), content)
+    figures.save_numbers(content, arguments.output)
 
 
 def strongest(sentence: ChannelAttention, count: int) -> list[str]:

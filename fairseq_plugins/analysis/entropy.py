@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import torch
 from matplotlib.figure import Figure
@@ -14,7 +13,6 @@ from tqdm import tqdm
 
 from . import figures
 from .forced_decoding import FLOWS, Sentence, TrainedModel, add_model_arguments, attention, read_pairs
-from .output import write_json
 
 
 def sentence_entropy(weights: Tensor) -> float:
@@ -51,15 +49,16 @@ def entropies(trained: TrainedModel, pairs: Sequence[tuple[Sentence, Sentence]])
 
 def draw(values: dict[str, float]) -> Figure:
     """Bars, one for each flow."""
-    figure = Figure(figsize=(5, 0.9 + 0.45 * len(values)), layout="constrained")
-    axis = figure.subplots()
-    names = [FLOWS.get(name, name) for name in values]
-    bars = axis.barh(names, list(values.values()), height=0.6)
-    axis.bar_label(bars, fmt="%.3f", padding=4)
-    axis.margins(x=0.15)
-    axis.invert_yaxis()
-    axis.set_xlabel("entropy of the alignments (nats)")
-    axis.spines[["top", "right"]].set_visible(False)
+    with figures.style():
+        figure = Figure(figsize=(5, 0.9 + 0.45 * len(values)), layout="constrained")
+        axis = figure.subplots()
+        names = [FLOWS.get(name, name) for name in values]
+        bars = axis.barh(names, list(values.values()), height=0.6, color=figures.PALETTE[0])
+        axis.bar_label(bars, fmt="%.3f", padding=4)
+        axis.margins(x=0.15)
+        axis.invert_yaxis()
+        axis.set_xlabel("entropy of the alignments (nats)")
+        axis.grid(visible=False, axis="y")
     return figure
 
 
@@ -70,18 +69,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Writes ``PREFIX.svg`` and ``PREFIX.json``, and prints the entropy of each flow."""
+    figures.check_prefix(arguments.output)
     trained = TrainedModel.load(arguments.checkpoint, arguments.data)
     pairs = read_pairs(trained, arguments)
     values = entropies(trained, pairs)
     for name, value in values.items():
         print(f"{FLOWS.get(name, name)}: {value:.3f} nats")
-    path = Path(f"{arguments.output}.{arguments.format}")
-    figures.save(draw(values), path)
-    print(path)
     content = {
         "checkpoint": str(arguments.checkpoint),
         "architecture": trained.architecture,
         "sentences": len(pairs),
         "entropy": values,
     }
-    write_json(Path(f"{arguments.output}.json"), content)
+    figures.save_with_numbers(draw(values), content, arguments.output, arguments.format)

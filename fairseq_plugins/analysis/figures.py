@@ -178,10 +178,15 @@ def save_with_numbers(figure: Figure, numbers: Mapping[str, Any], prefix: str, k
         prefix: where; folders that do not exist are made.
         kind: one of ``FORMATS``.
     """
+    save_numbers(numbers, prefix)
+    save(figure, f"{prefix}.{kind}")
+
+
+def save_numbers(numbers: Mapping[str, Any], prefix: str) -> None:
+    """Writes the numbers of an analysis to ``prefix.json``."""
     with atomic_file(f"{prefix}.json") as stream:
         json.dump(numbers, stream, indent=2, ensure_ascii=False)
         stream.write("\n")
-    save(figure, f"{prefix}.{kind}")
 
 
 def _drawn(figure: Figure, kind: str, transparent: bool = False) -> bytes:

@@ -22,6 +22,7 @@ from ..checkpoints import checked_checkpoint, trained_on
 from ..corpora.parallel import Preparation, Word
 from ..files import InputError, read_lines
 from ..models.double_path import DoublePathDecoder
+from . import figures
 
 Item = TypeVar("Item")
 
@@ -171,8 +172,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, target: bool = True) ->
     parser.add_argument("--source", type=Path, help="raw text instead of a set: source sentences, one a line")
     if target:
         parser.add_argument("--target", type=Path, help="their translations; with a set, instead of its references")
-    parser.add_argument("--output", type=Path, required=True, metavar="PREFIX", help="where the files are written")
-    parser.add_argument("--format", default="svg", choices=("svg", "png", "pdf"), help="of the figures")
+    figures.add_arguments(parser)
 
 
 def add_sentences_argument(parser: argparse.ArgumentParser) -> None:

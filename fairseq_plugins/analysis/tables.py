@@ -1,4 +1,4 @@
-"""Tables for the terminal, laid out as those of the experiments."""
+"""Tables for the terminal."""
 
 from __future__ import annotations
 

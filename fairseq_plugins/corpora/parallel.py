@@ -188,11 +188,11 @@ class Preparation:
 
     def encode_source(self, line: str) -> str:
         """Raw source text → what fairseq-interactive reads: BPE tokens separated by spaces, as in ``bpe/``."""
-        return self._encode(self.source_lang, self.tokenize_source(line))
+        return self.encode_tokens(self.source_lang, self.tokenize_source(line))
 
     def encode_target(self, line: str) -> str:
         """Raw target text → BPE tokens separated by spaces."""
-        return self._encode(self.target_lang, self.tokenize_target(line))
+        return self.encode_tokens(self.target_lang, self.tokenize_target(line))
 
     def decode_target(self, bpe_tokens: str) -> str:
         """BPE tokens, as a model predicts them → tokens."""
@@ -256,7 +256,8 @@ class Preparation:
             self._subword_models[language] = SUBWORD_MODELS[self.bpe](path)
         return self._subword_models[language]
 
-    def _encode(self, language: str, tokens: str) -> str:
+    def encode_tokens(self, language: str, tokens: str) -> str:
+        """Tokens of one of the two languages → BPE tokens."""
         return self.to_unknown(tokens) if self.bpe == "none" else self._subword_model(language).encode(tokens)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from ..analysis.tables import table
 from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoints
 from ..files import InputError, atomic_file, read_lines
 from ..scoring.bleu import bleu
@@ -95,7 +96,7 @@ def main(arguments: list[str]) -> None:
     else:
         row |= {"BLEU (tokenised)": scores["bleu_tokenized"], "sacreBLEU": scores["bleu_sacrebleu"]}
         row |= {"paper": paper.get(name, paper.get("bleu"))} if paper else {}
-    print(results.table([{**row, "sentences/s": scores["decode_sentences_per_second"]}]))
+    print(table([{**row, "sentences/s": scores["decode_sentences_per_second"]}]))
     if data.preparation.metric == "rouge":
         intervals = (f"{shown} {low:.2f}-{high:.2f}" for shown, (low, high) in scores["rouge_intervals"].items())
         print(f"ROUGE: {scores['rouge_signature']}; 95 % intervals: {', '.join(intervals)}")

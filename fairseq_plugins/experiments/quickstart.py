@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from ..analysis.tables import table
 from ..files import InputError, read_lines
 from ..scoring.rouge import METRICS
 from . import commands, config, results
@@ -233,7 +234,7 @@ def score_table(work: Path, data: commands.PreparedData, baseline_name: str, bas
         }
         for name, system in systems.items()
     ]
-    return f"{results.table(rows)}\n{kind}: {signature}"
+    return f"{table(rows)}\n{kind}: {signature}"
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -84,26 +84,3 @@ def device(command: Sequence[str]) -> str:
         return f"{option(command, '--distributed-world-size')} x {torch.cuda.get_device_name(0)}"
     threads = int(os.environ.get("OMP_NUM_THREADS") or torch.get_num_threads())
     return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
-
-
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows with the same keys as aligned columns: text to the left, numbers to the right, ``-`` for None."""
-
-    def cell(value: Any) -> str:
-        if value is None:
-            return "-"
-        if isinstance(value, float):
-            return f"{value:.2f}"
-        return f"{value:,}" if isinstance(value, int) else str(value)
-
-    columns = list(rows[0])
-    lines = [columns, *([cell(row[column]) for column in columns] for row in rows)]
-    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
-    right = [any(isinstance(row[column], (int, float)) for row in rows) for column in columns]
-    return "\n".join(
-        "  ".join(
-            text.rjust(width) if number else text.ljust(width)
-            for text, width, number in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    )

@@ -24,8 +24,8 @@ def test_the_alignment_of_a_model_that_copies_is_the_identity() -> None:
 def test_one_panel_for_each_flow() -> None:
     model = model_of_architecture("dpn_iwslt_de_en")
     [alignment] = align(model, [pair(model, 4, 3)])
-    panels = [axis for axis in draw(alignment).axes if axis.get_title()]
-    assert [axis.get_title() for axis in panels] == ["CNN to CNN", "CNN to SAN", "SAN to CNN", "SAN to SAN"]
+    panels = [axis for axis in draw(alignment).axes if axis.get_title(loc="left")]
+    assert [axis.get_title(loc="left") for axis in panels] == ["CNN to CNN", "CNN to SAN", "SAN to CNN", "SAN to SAN"]
     for axis, name in zip(panels, ("cc", "ca", "ac", "aa"), strict=True):
         assert [label.get_text() for label in axis.get_xticklabels()] == alignment.source
         assert [label.get_text() for label in axis.get_yticklabels()] == alignment.target

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fairseq_plugins.analysis.tables import table
-from fairseq_plugins.experiments import results
 
 
 def test_layout() -> None:
@@ -12,4 +11,3 @@ def test_layout() -> None:
         {"system": "a", "BLEU": None, "n": 1, "p": ""},
     ]
     assert table(rows) == "system   BLEU      n  p\nMC-RNN  32.23  6,750  0.001\na           -      1"
-    assert table(rows) == results.table(rows), "laid out as the tables of the experiments"

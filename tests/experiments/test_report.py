@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fairseq_plugins.corpora.parallel import Preparation
-from fairseq_plugins.experiments import report
+from fairseq_plugins.experiments import experiment_report, report
 from fairseq_plugins.experiments.commands import PreparedData
 from fairseq_plugins.experiments.report import Alignment, Experiment, Figure, Report, ReportTable, Sample
 from fairseq_plugins.files import InputError
@@ -116,8 +116,8 @@ def change(work: Path, **values: Any) -> None:
 
 def test_the_report_of_an_experiment(work: Path) -> None:
     os.utime(work / "results.json", (86400 * 366, 86400 * 366))
-    samples = report.spread_samples(work)
-    made = report.experiment_report(work, [Figure("t", "c", "<svg></svg>")], samples)
+    samples = experiment_report.spread_samples(work)
+    made = experiment_report.experiment_report(work, [Figure("t", "c", "<svg></svg>")], samples)
     assert made.title == "corpus/rnn"
     assert made.subtitle == "Architecture lstm, 1,234,567 parameters, 5,000 updates, seed 3"
     assert made.tables == [
@@ -151,19 +151,19 @@ def test_the_report_of_an_experiment(work: Path) -> None:
 
 
 def test_samples_are_spread_over_the_test_set(work: Path) -> None:
-    samples = report.spread_samples(work)
+    samples = experiment_report.spread_samples(work)
     assert samples == [
         Sample(f"Quelle {n}.", f"reference {n}.", {"rnn": f"hypothesis {n}."}, {}) for n in (0, 2, 4, 6, 8)
     ]
     (work / "generate" / "test.en").unlink()
-    assert report.spread_samples(work) == []
+    assert experiment_report.spread_samples(work) == []
 
 
 def test_samples_that_are_not_of_the_data_are_refused(work: Path, data: PreparedData) -> None:
     translation = work / "generate" / "test.en"
     translation.write_text("one\n", encoding="utf-8")
     with pytest.raises(InputError) as raised:
-        report.spread_samples(work)
+        experiment_report.spread_samples(work)
     assert str(raised.value) == (
         f"{translation}: 1 translations of 11 sentences; translate them again with scripts/evaluate.sh"
     )
@@ -183,7 +183,7 @@ def test_a_table_of_several_sets_and_of_rouge(work: Path, data: PreparedData) ->
     )
     paper = {"system": "RNN", "rouge1": 34.65, "rouge2": 16.13, "rougeL": 33.75}
     change(work, **no_bleu, **rouge, paper=paper, subsets={"valid": rouge})
-    scores = report.experiment_report(work).tables[0]
+    scores = experiment_report.experiment_report(work).tables[0]
     ours = ["35.50 (35.00–36.00)", "17.00 (16.50–17.50)", "33.25 (33.00–33.50)"]
     assert scores.columns == [
         "Set",
@@ -206,7 +206,7 @@ def test_sets_with_names_of_their_own_stand_beside_the_papers_figures(work: Path
     Preparation(source_lang="de", target_lang="en", splits=splits).save(data.folder)
     paper = {"system": "SAN", "nist04": 40.39, "nist05": 40.38}
     change(work, paper=paper, subsets={name: {"bleu_tokenized": 40.0} for name in ("nist05", "nist03")})
-    scores = report.experiment_report(work).tables[0]
+    scores = experiment_report.experiment_report(work).tables[0]
     column = scores.columns.index("The paper")
     assert [[row[0], *row[column : column + 2]] for row in scores.rows] == [
         ["nist04", "40.39", "−9.89"],
@@ -218,7 +218,7 @@ def test_sets_with_names_of_their_own_stand_beside_the_papers_figures(work: Path
 def test_parts_that_are_not_there_yet_are_left_out(work: Path, data: PreparedData) -> None:
     (work / "train.jsonl").unlink()
     (work / "results.json").write_text(json.dumps({"subsets": {"valid": {"bleu_tokenized": 12.0}}}), encoding="utf-8")
-    made = report.experiment_report(work)
+    made = experiment_report.experiment_report(work)
     assert made.title == "set/model"
     assert [table.heading for table in made.tables] == ["Scores"]
     assert made.tables[0].rows == [["valid", "12.00"]]
@@ -231,13 +231,13 @@ def test_parts_that_are_not_there_yet_are_left_out(work: Path, data: PreparedDat
 
 def test_data_that_is_gone_takes_only_the_samples_along(work: Path, data: PreparedData) -> None:
     (data.folder / "preparation.json").unlink()
-    assert report.spread_samples(work) == []
-    assert report.experiment_report(work).tables[0].rows[0][0] == "test"
+    assert experiment_report.spread_samples(work) == []
+    assert experiment_report.experiment_report(work).tables[0].rows[0][0] == "test"
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
-        report.main([str(tmp_path)])
+        experiment_report.main([str(tmp_path)])
     message = str(raised.value)
     assert message.startswith(f"{tmp_path / 'results.json'}: no such file; ")
     assert "scripts/train.sh" in message
@@ -246,19 +246,19 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
 
 def test_the_command_writes_one_file(work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = set(work.iterdir())
-    report.main([str(work)])
+    experiment_report.main([str(work)])
     assert capsys.readouterr().out == f"{work / 'report.html'}\n"
     assert set(work.iterdir()) == {*before, work / "report.html"}
     first = (work / "report.html").read_text(encoding="utf-8")
     other = tmp_path / "new folder" / "other.html"
-    report.main([str(work), "--output", str(other)])
+    experiment_report.main([str(work), "--output", str(other)])
     assert other.read_text(encoding="utf-8") == first, "the same command gives the same page"
     page = Page(first)
     assert page.texts("h1") == ["corpus/rnn"]
     headings = ["Scores", "Training", "Learning curves", "Samples", "Configuration, commands, environment"]
     assert page.texts("h2") == headings
     with pytest.raises(InputError, match="is a folder; name a file in it"):
-        report.main([str(work), "--output", str(tmp_path)])
+        experiment_report.main([str(work), "--output", str(tmp_path)])
 
 
 def test_the_script_says_where_the_report_is_and_nothing_else(work: Path, tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ def test_an_alignment_has_a_weight_for_each_pair_of_words(flows: dict[str, list[
 
 
 def test_folded_commands_are_the_same_commands() -> None:
-    folded = report.folded("fairseq-train 'my data/bin' --lr=1e-3 --beta '(0.9, 0.98)' --cpu")
+    folded = experiment_report.folded("fairseq-train 'my data/bin' --lr=1e-3 --beta '(0.9, 0.98)' --cpu")
     assert folded == "fairseq-train 'my data/bin' \\\n  --lr=1e-3 \\\n  --beta '(0.9, 0.98)' \\\n  --cpu"
 
 
@@ -397,9 +397,9 @@ def test_several_experiments_are_folded_away() -> None:
 
 
 def test_curves_of_several_trainings_share_a_figure(work: Path) -> None:
-    figure = report.learning_curves_figure({"first": work, "second": work})
+    figure = experiment_report.learning_curves_figure({"first": work, "second": work})
     assert figure.title == "Learning curves"
     for text in "first", "second", "updates", "learning rate":
         assert text in figure.svg
     with pytest.raises(InputError, match="train.jsonl: no such file"):
-        report.learning_curves_figure({"none": work / "generate"})
+        experiment_report.learning_curves_figure({"none": work / "generate"})

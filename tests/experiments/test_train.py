@@ -76,8 +76,3 @@ def test_results_keep_what_others_wrote(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text("{", encoding="utf-8")
     with pytest.raises(InputError, match="results.json: not JSON"):
         results.load(tmp_path)
-
-
-def test_table() -> None:
-    table = results.table([{"system": "a", "BLEU": 31.234, "n": 1000}, {"system": "longer", "BLEU": None, "n": 5}])
-    assert table == "system   BLEU      n\na       31.23  1,000\nlonger      -      5"

@@ -1,0 +1,156 @@
+"""What reports show of trained models: samples with their alignments, attention, BLEU by length."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..analysis import alignments, channel_attention, figures, length
+from ..analysis.forced_decoding import END, TrainedModel
+from ..files import InputError, read_lines
+from . import commands, results
+from .evaluate import References
+from .report import Alignment, Figure, Sample
+
+logger = logging.getLogger(__name__)
+
+
+def spread(count: int, number: int) -> list[int]:
+    """``number`` indices, spread over ``count`` sentences; all of them where there are fewer."""
+    return list(range(0, count, max(1, count // number)))[:number]
+
+
+def aligned_samples(works: Mapping[str, Path], data: commands.PreparedData, number: int) -> list[Sample]:
+    """Sentences spread over the test set, and what systems made of them.
+
+    Args:
+        works: system → work folder, in which the test set was translated
+        data: what it was translated from
+        number: how many sentences
+    """
+    language = data.preparation.target_lang
+    sources = source_text(data, "test")
+    references = References.load(data, "test").text[0]
+    chosen = spread(len(sources), number)
+    hypotheses = {name: list(read_lines(work / "generate" / f"test.{language}")) for name, work in works.items()}
+    aligned = {name: hypothesis_alignments(work, data, chosen) for name, work in works.items()}
+    return [
+        Sample(
+            sources[index],
+            references[index],
+            {name: lines[index] for name, lines in hypotheses.items()},
+            {name: of_system[place] for name, of_system in aligned.items() if of_system},
+        )
+        for place, index in enumerate(chosen)
+    ]
+
+
+def source_text(data: commands.PreparedData, subset: str) -> list[str]:
+    """The source sentences of a set; their tokens where no text was given."""
+    name = f"{subset}.{data.preparation.source_lang}"
+    raw = data.folder / "raw" / name
+    return list(read_lines(raw if raw.is_file() else data.folder / "tokens" / name))
+
+
+def hypothesis_alignments(work: Path, data: commands.PreparedData, indices: Sequence[int]) -> list[Alignment]:
+    """The alignments of some of a system's translations of the test set; none where the model does not tell.
+
+    The mean of the flows comes first; the end of the sentence is no target word here.
+    """
+    preparation = data.preparation
+    path = _checkpoint(work)
+    if path is None:
+        return []
+    sources = list(read_lines(data.folder / "tokens" / f"test.{preparation.source_lang}"))
+    tokens = list(read_lines(work / "generate" / f"test.tok.{preparation.target_lang}"))
+    try:
+        trained = TrainedModel.load(path, data.folder)
+        pairs = [
+            (
+                trained.source(preparation.encode_tokens(preparation.source_lang, sources[index])),
+                trained.target(preparation.encode_tokens(preparation.target_lang, tokens[index])),
+            )
+            for index in indices
+        ]
+        found = alignments.align(trained, pairs)
+    except InputError as error:
+        logger.warning(f"no alignments in the report: {error}")
+        return []
+    return [_shown(alignment) for alignment in found]
+
+
+def _checkpoint(work: Path) -> Path | None:
+    """What translated the test set, the first one of an ensemble; None where it is not there any more."""
+    path = Path(results.load(work).get("checkpoint", "").split(":")[0])
+    return path if path.is_file() else None
+
+
+def _shown(alignment: alignments.Alignment) -> Alignment:
+    mean = np.mean(list(alignment.flows.values()), axis=0).tolist()
+    flows = {"mean": mean, **(alignment.flows if len(alignment.flows) > 1 else {})}
+    assert alignment.target[-1] == END
+    return Alignment(alignment.source, alignment.target[:-1], {name: rows[:-1] for name, rows in flows.items()})
+
+
+def attention_figures(name: str, work: Path, data: commands.PreparedData, index: int) -> list[Figure]:
+    """What a system attends to in one sentence of the test set: alignment, and the channels of an MC-RNN."""
+    preparation = data.preparation
+    path = _checkpoint(work)
+    if path is None:
+        return []
+    prefix = "".join(character if character.isalnum() else "-" for character in name)
+    drawn = []
+    try:
+        trained = TrainedModel.load(path, data.folder)
+        source = list(read_lines(data.folder / "tokens" / f"test.{preparation.source_lang}"))[index]
+        target = list(read_lines(work / "generate" / f"test.tok.{preparation.target_lang}"))[index]
+        read = trained.source(preparation.encode_tokens(preparation.source_lang, source))
+        written = trained.target(preparation.encode_tokens(preparation.target_lang, target))
+        [alignment] = alignments.align(trained, [(read, written)])
+        drawn.append(
+            Figure(
+                f"{name}: alignment",
+                f"Attention of each word of the translation (rows) to the words of the source, in sentence {index + 1} "
+                f"of the test set; by forced decoding, subwords joined.",
+                figures.inline_svg(alignments.draw(alignment), f"alignment-{prefix}", f"Alignment of {name}"),
+            )
+        )
+        [channels] = channel_attention.channel_attention(trained, [read])
+        drawn.append(
+            Figure(
+                f"{name}: attention over channels",
+                "The darker, the larger the weight of a channel; the number in a cell says with how many of the tokens "
+                "before it (after it, backwards) the channel connects a token directly.",
+                figures.inline_svg(
+                    channel_attention.draw(channels), f"channels-{prefix}", f"Attention over the channels of {name}"
+                ),
+            )
+        )
+    except InputError as error:
+        # Most models have no channels, and some say nothing about their attention.
+        logger.debug(f"left out of the report: {error}")
+    return drawn
+
+
+def length_figure(works: Mapping[str, Path], data: commands.PreparedData) -> Figure:
+    """BLEU by source length; differences are to the first system."""
+    preparation = data.preparation
+    references = References.load(data, "test")
+    lengths = [
+        max(1, len(line.split())) for line in read_lines(data.folder / "tokens" / f"test.{preparation.source_lang}")
+    ]
+    systems = {
+        name: list(read_lines(work / "generate" / f"test.tok.{preparation.target_lang}"))
+        for name, work in works.items()
+    }
+    # Two thirds of a test set may be shorter than the first of the paper's bounds.
+    bounds = length.BOUNDS if max(lengths) > length.BOUNDS[1] else (6, 8, 10, 12, 15)
+    report = length.bleu_by_length(systems, references.tokens, lengths, bounds, lowercase=references.lowercase)
+    return Figure(
+        "BLEU by source length",
+        f"Tokenised BLEU with 95 % bootstrap intervals, by the number of source tokens. {report.signature}",
+        figures.inline_svg(length.draw(report), "length", "BLEU by source length"),
+    )
