@@ -170,7 +170,7 @@ def check_prefix(prefix: str) -> None:
 
 
 def save_with_numbers(figure: Figure, numbers: Mapping[str, Any], prefix: str, kind: str) -> None:
-    """Writes a figure, and the numbers that it shows as JSON beside it.
+    """Writes a figure, and the numbers that it shows as JSON beside it; after an error neither is there.
 
     Args:
         figure: goes to ``prefix.kind``.
@@ -181,7 +181,7 @@ def save_with_numbers(figure: Figure, numbers: Mapping[str, Any], prefix: str, k
     with atomic_file(f"{prefix}.json") as stream:
         json.dump(numbers, stream, indent=2, ensure_ascii=False)
         stream.write("\n")
-    save(figure, f"{prefix}.{kind}")
+        save(figure, f"{prefix}.{kind}")
 
 
 def _drawn(figure: Figure, kind: str, transparent: bool = False) -> bytes:
