@@ -167,7 +167,7 @@ def draw(report: ComparisonReport) -> Figure:
         plot.set_ylabel("number of sentences")
         handles = plot.get_legend_handles_labels()[0]
         equal = f"both are equal in {report.counts[1]:,} (not drawn)"
-        figures.add_legend(figure, [*handles, Patch(color="none", label=equal)])
+        figure.legend(handles=[*handles, Patch(color="none", label=equal)], loc="outside upper left")
     return figure
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from cycler import cycler
 from lxml import etree
 from matplotlib import font_manager
 from matplotlib.artist import Artist
@@ -45,6 +46,7 @@ STYLE = {
     "axes.edgecolor": INK,
     "axes.grid": True,
     "axes.labelcolor": INK,
+    "axes.prop_cycle": cycler(color=PALETTE),
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",

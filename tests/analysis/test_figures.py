@@ -101,6 +101,9 @@ def test_colours_of_systems() -> None:
     colors = figures.system_colors(names)
     assert len(set(colors.values())) == 6
     assert figures.system_colors(names[:2]) == dict(zip(names, figures.PALETTE[:2], strict=False))
+    with figures.style():
+        lines = Figure().subplots().plot([[1, 2], [3, 4]])
+    assert [line.get_color() for line in lines] == list(figures.PALETTE[:2]), "and by themselves"
 
 
 def only_fonts(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
