@@ -16,6 +16,7 @@ FORBIDDEN = {
     "corpora": ("fairseq", "torch", "fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.experiments"),
     "scoring": ("fairseq_plugins.models", "fairseq_plugins.modules", "fairseq_plugins.experiments"),
     "models": ("fairseq_plugins.corpora", "fairseq_plugins.experiments"),
+    "analysis": ("fairseq_plugins.experiments",),
     "experiments": ("fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.kernels"),
 }
 

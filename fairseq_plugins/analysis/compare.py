@@ -105,14 +105,14 @@ def compare(
     """
     if len(outputs) != 2 or metric not in METRICS or len(source) != len(next(iter(outputs.values()))):
         raise ValueError(f"two systems, one of {METRICS} and a source of their length are needed")
-    (first, theirs), (second, ours) = outputs.items()
+    (first, baseline), (second, system) = outputs.items()
     if metric == "bleu":
         options = {"tokenize": tokenize, "lowercase": lowercase}
-        comparisons = {"BLEU": paired_bootstrap_bleu(theirs, ours, references, **options, seed=seed)}
-        scores = np.array([sentence_bleu(lines, references, **options) for lines in (theirs, ours)])
+        comparisons = {"BLEU": paired_bootstrap_bleu(baseline, system, references, **options, seed=seed)}
+        scores = np.array([sentence_bleu(lines, references, **options) for lines in (baseline, system)])
         sentence_metric = "sentence BLEU"
     else:
-        all_scores = [rouge.sentence_rouge(lines, references) for lines in (theirs, ours)]
+        all_scores = [rouge.sentence_rouge(lines, references) for lines in (baseline, system)]
         comparisons = {}
         for index, name in enumerate(rouge.METRICS.values()):
             found = paired_bootstrap(*(of_system[:, index] for of_system in all_scores), seed=seed)
@@ -129,7 +129,7 @@ def compare(
             int(index) + 1,
             source[index],
             [lines[index] for lines in references],
-            {first: theirs[index], second: ours[index]},
+            {first: baseline[index], second: system[index]},
             {first: float(scores[0, index]), second: float(scores[1, index])},
             float(differences[index]),
         )
@@ -154,7 +154,7 @@ def draw(report: ComparisonReport) -> Figure:
         for name, sign, count in sides:
             # Equal sentences are on neither side; a bin has its far edge: 5 belongs to what lies above 0.
             sizes = np.histogram(-sign * differences[sign * differences > 0], -edges[::-1])[0][::-1]
-            label = f"{name} is better: {count:,} sentences, by {_mean(differences, sign):.1f} on average"
+            label = f"{name} is better in {count:,}, by {_mean(differences, sign):.1f} on average"
             plot.bar(sign * (edges[:-1] + 2.5), sizes, width=4.4, color=colors[name], label=label)
         plot.axvline(0, color=figures.INK, linewidth=0.8)
         reach = 5 * np.ceil(max(np.abs(differences).max(), 20) / 5)
@@ -164,10 +164,10 @@ def draw(report: ComparisonReport) -> Figure:
         )
         plot.yaxis.get_major_locator().set_params(integer=True)
         plot.set_xlabel(f"{report.sentence_metric}, {second} less {first}")
-        plot.set_ylabel("sentences")
+        plot.set_ylabel("number of sentences")
         handles = plot.get_legend_handles_labels()[0]
-        equal = f"both are equal: {report.counts[1]:,} sentences, not drawn"
-        figures.add_legend(figure, [*handles, Patch(color="none", label=equal)])
+        equal = f"both are equal in {report.counts[1]:,} (not drawn)"
+        figure.legend(handles=[*handles, Patch(color="none", label=equal)], loc="outside upper left")
     return figure
 
 
@@ -228,7 +228,8 @@ def _text(report: ComparisonReport) -> str:
     blocks = [
         table(rows),
         "\n".join(dict.fromkeys(comparison.signature for comparison in report.comparisons.values())),
-        f"{report.sentence_metric}: {second} is better in {more:,} sentences, {first} in {fewer:,}, equal in {equal:,}",
+        f"{report.sentence_metric} of {len(report.differences):,} sentences: {second} is better in {more:,}, "
+        f"{first} in {fewer:,}, both are equal in {equal:,}",
     ]
     for name, sentences in ((second, report.better), (first, report.worse)):
         if sentences:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from cycler import cycler
 from lxml import etree
 from matplotlib import font_manager
 from matplotlib.artist import Artist
@@ -45,6 +46,7 @@ STYLE = {
     "axes.edgecolor": INK,
     "axes.grid": True,
     "axes.labelcolor": INK,
+    "axes.prop_cycle": cycler(color=PALETTE),
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
@@ -170,7 +172,7 @@ def check_prefix(prefix: str) -> None:
 
 
 def save_with_numbers(figure: Figure, numbers: Mapping[str, Any], prefix: str, kind: str) -> None:
-    """Writes a figure, and the numbers that it shows as JSON beside it.
+    """Writes a figure, and the numbers that it shows as JSON beside it; after an error neither is there.
 
     Args:
         figure: goes to ``prefix.kind``.
@@ -178,15 +180,23 @@ def save_with_numbers(figure: Figure, numbers: Mapping[str, Any], prefix: str, k
         prefix: where; folders that do not exist are made.
         kind: one of ``FORMATS``.
     """
-    save_numbers(numbers, prefix)
-    save(figure, f"{prefix}.{kind}")
+    with _numbers(numbers, prefix):
+        save(figure, f"{prefix}.{kind}")
 
 
 def save_numbers(numbers: Mapping[str, Any], prefix: str) -> None:
     """Writes the numbers of an analysis to ``prefix.json``."""
+    with _numbers(numbers, prefix):
+        pass
+
+
+@contextlib.contextmanager
+def _numbers(numbers: Mapping[str, Any], prefix: str) -> Iterator[None]:
+    """Writes ``prefix.json``, which takes its name after the block."""
     with atomic_file(f"{prefix}.json") as stream:
         json.dump(numbers, stream, indent=2, ensure_ascii=False)
         stream.write("\n")
+        yield
 
 
 def _drawn(figure: Figure, kind: str, transparent: bool = False) -> bytes:

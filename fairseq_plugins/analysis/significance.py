@@ -86,10 +86,10 @@ def paired_bootstrap_bleu(
             n_samples=samples,
         )
         signatures, results = test()
-    ours, theirs = (Estimate(float(r.score), float(r.mean), float(r.ci)) for r in results["BLEU"])
-    difference = theirs.score - ours.score
+    first, second = (Estimate(float(r.score), float(r.mean), float(r.ci)) for r in results["BLEU"])
+    difference = second.score - first.score
     p_value = results["BLEU"][1].p_value if difference else 1.0
-    return Comparison(ours, theirs, difference, p_value, samples, seed, str(signatures["BLEU"]))
+    return Comparison(first, second, difference, p_value, samples, seed, str(signatures["BLEU"]))
 
 
 def paired_bootstrap(

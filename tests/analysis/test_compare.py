@@ -133,7 +133,7 @@ def test_command(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixt
     assert report["better"][0]["outputs"] == {"CNN": "one", "DPN": "one two three five"}
     printed = capsys.readouterr().out
     assert f"p\nBLEU    {expected.comparisons['BLEU'].baseline.score:.2f}" in printed
-    assert "sentence BLEU: DPN is better in 2 sentences, CNN in 1, equal in 2" in printed
+    assert "sentence BLEU of 5 sentences: DPN is better in 2, CNN in 1, both are equal in 2" in printed
     worse = expected.worse[0].scores["DPN"]
     assert (
         "== Where CNN is furthest ahead ==\n\n"
@@ -141,7 +141,7 @@ def test_command(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixt
         f"CNN, 100.0  a b c d e\n {f'DPN, {worse:.1f}'}  a b x d e\n"
     ) in printed
     assert "line 1" not in printed
-    assert ">DPN is better: 2 sentences, by " in (written / "one.svg").read_text(encoding="utf-8")
+    assert ">DPN is better in 2, by " in (written / "one.svg").read_text(encoding="utf-8")
 
 
 def test_command_with_rouge(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixture[str]) -> None:

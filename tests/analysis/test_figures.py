@@ -49,6 +49,9 @@ def test_numbers_beside_the_figure(tmp_path: Path) -> None:
     figures.save_with_numbers(drawn(), {"ä": [1.5, None]}, f"{tmp_path}/new/it.1", "png")
     assert (tmp_path / "new/it.1.json").read_text(encoding="utf-8") == '{\n  "ä": [\n    1.5,\n    null\n  ]\n}\n'
     assert (tmp_path / "new/it.1.png").stat().st_size > 1000
+    with pytest.raises(InputError):
+        figures.save_with_numbers(drawn(), {}, f"{tmp_path}/none/it", "jpg")
+    assert not list((tmp_path / "none").iterdir()), "not the one without the other"
 
 
 def test_prefix_that_is_a_folder(tmp_path: Path) -> None:
@@ -98,6 +101,9 @@ def test_colours_of_systems() -> None:
     colors = figures.system_colors(names)
     assert len(set(colors.values())) == 6
     assert figures.system_colors(names[:2]) == dict(zip(names, figures.PALETTE[:2], strict=False))
+    with figures.style():
+        lines = Figure().subplots().plot([[1, 2], [3, 4]])
+    assert [line.get_color() for line in lines] == list(figures.PALETTE[:2]), "and by themselves"
 
 
 def only_fonts(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:

@@ -150,6 +150,7 @@ def test_command(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixt
         (["--system", "third=missing"], "missing: no such file"),
         (["--system", "third={folder}/short"], "short has 1 lines, but .*/source has 30; each line must belong"),
         (["--reference", "{folder}/reference", "{folder}/short"], "short has 1 lines, but .*/source has 30"),
+        (["--system", "third={folder}/long"], "long has 31 lines, but .*/source has 30"),
         (["--source", "{folder}/empty"], "empty: empty; give the sentences of a test set"),
         (["--source", "{folder}/gap"], "gap, line 3: empty, so it belongs to no length; leave this line out"),
     ],
@@ -157,6 +158,7 @@ def test_command(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixt
 def test_command_given_something_else(tmp_path: Path, files: list[object], options: list[object], message: str) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "short").write_text("a\n")
+    (tmp_path / "long").write_text("a\n" * 31)
     (tmp_path / "gap").write_text("a\na\n \n" + "a\n" * 27)
     given = [option.format(folder=tmp_path) if isinstance(option, str) else option for option in options]
     with pytest.raises(InputError, match=message):

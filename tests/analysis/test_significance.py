@@ -80,6 +80,17 @@ def test_scores_by_their_definition(shift: float) -> None:
     assert found.signature == "bs:200|seed:5"
 
 
+def test_ties_do_not_exceed() -> None:
+    # Of two sentences with gains of 0 and 2 a sample has 0, 1 or 2: with a mean of 1 that of 2 is ahead by just 1.
+    ties = 0
+    for seed in range(1, 40):
+        sampled = np.array([0.0, 2.0])[np.random.default_rng(seed).choice(2, size=(4, 2))].mean(axis=1)
+        found = paired_bootstrap([0, 0], [0, 2], samples=4, seed=seed)
+        assert found.p_value == _compute_p_value(sampled - sampled.mean(), 1)
+        ties += int(np.any(sampled - sampled.mean() == 1))
+    assert ties > 3
+
+
 def test_equal_systems() -> None:
     baseline, _, references = corpus(20)
     assert paired_bootstrap_bleu(baseline, list(baseline), references, samples=50).p_value == 1
