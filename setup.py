@@ -6,6 +6,11 @@ from setuptools import find_packages, setup
 
 # What prepare_nist_zh_en.sh needs: jieba cuts Chinese into words, OpenCC simplifies its characters.
 CHINESE = ["jieba>=0.42,<0.43", "opencc>=1.1,<2"]
+# What reproduce.sh needs.
+WORKFLOW = [
+    "snakemake>=8.20,<10; python_version>='3.11'",
+    "snakemake-executor-plugin-slurm>=0.11; python_version>='3.11'",
+]
 
 setup(
     name="fairseq-plugins",
@@ -35,8 +40,10 @@ setup(
     ],
     extras_require={
         "chinese": CHINESE,
+        "workflow": WORKFLOW,
         "dev": [
             *CHINESE,
+            *WORKFLOW,
             "hypothesis>=6.100,<7",
             "playwright>=1.45,<2",
             "pytest>=8.0,<10",

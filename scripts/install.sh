@@ -17,7 +17,7 @@ if [[ ${1:-} == --help || ${1:-} == -h ]]; then
   exit 0
 fi
 if [[ ${1:-} == --extras ]]; then
-  [[ $# -ge 2 ]] || { echo "error: --extras needs a name: dev or chinese" >&2; exit 2; }
+  [[ $# -ge 2 ]] || { echo "error: --extras needs a name: chinese, dev or workflow" >&2; exit 2; }
   extras="[$2]"
   shift 2
 fi

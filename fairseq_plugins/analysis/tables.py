@@ -10,18 +10,19 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows with the same keys as aligned columns: text to the left, numbers to the right, ``-`` for None."""
     columns = list(rows[0])
     right = [any(isinstance(row[column], (int, float)) for row in rows) for column in columns]
-    lines = [columns, *([_cell(row[column]) for column in columns] for row in rows)]
+    lines = [columns, *([cell(row[column]) for column in columns] for row in rows)]
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(
-            cell.rjust(width) if number else cell.ljust(width)
-            for cell, width, number in zip(line, widths, right, strict=True)
+            text.rjust(width) if number else text.ljust(width)
+            for text, width, number in zip(line, widths, right, strict=True)
         ).rstrip()
         for line in lines
     )
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A number with two decimals, or with thousands apart; ``-`` for None."""
     if value is None:
         return "-"
     if isinstance(value, float):

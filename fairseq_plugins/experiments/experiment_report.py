@@ -55,7 +55,7 @@ def experiment_report(work: Path, figures: Sequence[Figure] = (), samples: Seque
         tables=[*_scores(found, data), *_training(found)],
         figures=[*([curves] if curves else []), *figures],
         samples=list(samples),
-        experiments=[_experiment(work, name, found, configuration)],
+        experiments=[experiment_of(name, work)],
     )
 
 
@@ -214,9 +214,14 @@ def _training(found: Mapping[str, Any]) -> list[ReportTable]:
     return [_table("Training", [row])]
 
 
-def _experiment(
-    work: Path, name: str, found: Mapping[str, Any], configuration: config.Configuration | None
-) -> Experiment:
+def experiment_of(name: str, work: Path) -> Experiment:
+    """What is needed to do the experiment of a work folder again.
+
+    Raises:
+        InputError: there is no ``results.json`` or it is damaged.
+    """
+    found = _results(work)
+    configuration = _configuration(found)
     known = {"training": found.get("command"), "decoding": found.get("generate_command")}
     known |= {f"decoding {name}": scores.get("generate_command") for name, scores in found.get("subsets", {}).items()}
     written = datetime.datetime.fromtimestamp((work / "results.json").stat().st_mtime, datetime.timezone.utc)

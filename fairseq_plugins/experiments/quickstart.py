@@ -15,13 +15,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
-from ..analysis.tables import table
+from ..analysis.tables import cell, table
 from ..files import InputError, read_lines
 from ..scoring.rouge import METRICS
-from . import commands, config, results
+from . import commands, config, experiment_report, pictures, report, results
 from .evaluate import References
 from .train import parse_statistics
 
@@ -112,7 +113,10 @@ def main(arguments: list[str]) -> None:
     references = list(read_lines(data / "raw" / output))
     show_samples({task.names[0]: sources, "reference": references, task.names[1]: baseline, **written})
     heading("Scores on the test set")
-    print(score_table(work, commands.PreparedData.load(data), task.names[1], baseline))
+    rows, signature = scores(work, commands.PreparedData.load(data), task.names[1], baseline)
+    print(f"{table(rows)}\n{signature}")
+    page = work / "report.html"
+    write_report(page, options.task, work, commands.PreparedData.load(data), rows, signature)
 
     heading("Your sentence")
     checkpoint = work / SYSTEMS["MC-RNN-3"] / "checkpoints" / "checkpoint_best.pt"
@@ -124,6 +128,7 @@ def main(arguments: list[str]) -> None:
         sys.exit(translated.returncode)
     print(translated.stdout, end="")
     print(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes. Checkpoints, logs and results.json: {work}")
+    print(f"The report, with learning curves and what the models attended to: {page}")
 
 
 def heading(title: str) -> None:
@@ -213,8 +218,10 @@ def show_samples(lines: dict[str, list[str]]) -> None:
         print("\n".join(f"{name:>{width}}  {sentences[number]}" for name, sentences in lines.items()), end="\n\n")
 
 
-def score_table(work: Path, data: commands.PreparedData, baseline_name: str, baseline: list[str]) -> str:
-    """Both models' scores, and those of the baseline."""
+def scores(
+    work: Path, data: commands.PreparedData, baseline_name: str, baseline: list[str]
+) -> tuple[list[dict[str, Any]], str]:
+    """Both models' scores and those of the baseline, a row each, and the signature."""
     references = References.load(data, "test")
     tokens = [data.preparation.tokenize_target(line) for line in baseline]
     systems = {baseline_name: references.scores(tokens, baseline)}
@@ -234,7 +241,33 @@ def score_table(work: Path, data: commands.PreparedData, baseline_name: str, bas
         }
         for name, system in systems.items()
     ]
-    return f"{table(rows)}\n{kind}: {signature}"
+    return rows, f"{kind}: {signature}"
+
+
+def write_report(
+    path: Path, task: str, work: Path, data: commands.PreparedData, rows: list[dict[str, Any]], signature: str
+) -> None:
+    """Everything about both models on one page."""
+    works = {name: work / model for name, model in SYSTEMS.items()}
+    sentence = pictures.spread(len(pictures.source_text(data, "test")), SAMPLES)[-1]
+    shown = report.ReportTable(
+        "Scores on the test set", list(rows[0]), [[cell(value) for value in row.values()] for row in rows], [signature]
+    )
+    report.write(
+        report.Report(
+            f"Quick start: {task}",
+            "MC-RNN and RNNSearch on the built-in corpus",
+            "A grammar made this corpus: it shows that everything works, and not which model is better.",
+            [shown],
+            [
+                experiment_report.learning_curves_figure(works),
+                *(pictures.attention_figures("MC-RNN-3", works["MC-RNN-3"], data, sentence)),
+            ],
+            pictures.aligned_samples(works, data, SAMPLES),
+            [experiment_report.experiment_of(name, folder) for name, folder in works.items()],
+        ),
+        path,
+    )
 
 
 if __name__ == "__main__":

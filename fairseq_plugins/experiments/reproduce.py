@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> None:
 
     cores = options.cores or os.cpu_count() or 1
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(config.CHECKOUT / "scripts" / "Snakefile")]
-    command += ["--rerun-incomplete", "--keep-going", "--printshellcmds"]
+    command += ["--rerun-incomplete", "--keep-going", "--printshellcmds", "--show-failed-logs"]
     # A profile has its own numbers of jobs and resources.
     command += [] if profile else ["--cores", str(cores), "--resources", f"gpu={gpus}"]
     command += ["--dry-run"] if options.dry_run else []

@@ -353,12 +353,7 @@ def report_of(
     samples = pictures.aligned_samples(works, data, SAMPLES)
     [_, index, *_] = [*pictures.spread(len(pictures.source_text(data, "test")), SAMPLES), 0]
     figures += pictures.attention_figures(last, works[last], data, index)
-    experiments = []
-    for name, work in works.items():
-        [experiment] = experiment_report.experiment_report(work).experiments
-        experiments.append(
-            report.Experiment(name, experiment.configuration, experiment.commands, experiment.environment)
-        )
+    experiments = [experiment_report.experiment_of(name, work) for name, work in works.items()]
     rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
     shown = report.ReportTable("The table", [heading.strip() for heading in columns], rows, list(notes))
     subtitle = f"{len(works)} system{'s' if len(works) > 1 else ''}, reproduced with scripts/reproduce.sh {table.name}"
