@@ -9,6 +9,7 @@ from fairseq import options as fairseq_options
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks.translation import TranslationTask
 
+from fairseq_plugins.analysis.__main__ import COMMANDS
 from fairseq_plugins.models.double_path import DoublePathConfig
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig
 from tests.models import test_double_path, test_recurrent_seq2seq
@@ -48,7 +49,10 @@ def test_options_that_it_names_exist() -> None:
     assert len(named) > 10
     ours = CHECKOUT / "fairseq_plugins"
     scripts = [*CHECKOUT.glob("scripts/*.sh"), *CHECKOUT.glob("benchmarks/*.py")]
-    sources = [*scripts, *ours.glob("experiments/*.py"), *ours.glob("corpora/**/*.py")]
+    sources = [
+        *scripts,
+        *(path for room in ("analysis", "corpora", "experiments") for path in ours.glob(f"{room}/**/*.py")),
+    ]
     of_scripts = set(re.findall(r"--[a-z][a-z0-9-]+", "".join(path.read_text(encoding="utf-8") for path in sources)))
     parser = fairseq_options.get_training_parser()
     TranslationTask.add_args(parser)
@@ -57,3 +61,14 @@ def test_options_that_it_names_exist() -> None:
     fields = {*RecurrentSeq2SeqConfig.__dataclass_fields__, *DoublePathConfig.__dataclass_fields__}
     of_models = {f"--{name.replace('_', '-')}" for name in fields}
     assert not named - of_scripts - of_fairseq - of_models
+
+
+def test_the_analyses_are_those_that_there_are() -> None:
+    table = README.split("| `python -m fairseq_plugins.analysis` |")[1].split("\n\n")[0]
+    assert set(re.findall(r"^\| `([a-z-]+) ", table, re.MULTILINE)) == set(COMMANDS)
+
+
+def test_the_tables_that_can_be_reproduced() -> None:
+    named = set(re.findall(r"`((?:mc_rnn|dpn)_table_\d)`", README))
+    tables = {path.stem for path in (CHECKOUT / "configs" / "tables").glob("*.yaml")}
+    assert named <= tables and {"mc_rnn_table_2", "mc_rnn_table_3", "mc_rnn_table_5"} <= named
