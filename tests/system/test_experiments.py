@@ -116,6 +116,50 @@ def test_scores_and_translations(trained: Trained, tmp_path: Path) -> None:
     assert translated.stdout.split("\n") == ["", *hypotheses[:5], "", hypotheses[0], ""]
 
 
+def test_analyses_of_a_checkpoint_and_its_report(trained: Trained, tmp_path: Path) -> None:
+    run_command([CHECKOUT / "scripts" / "evaluate.sh", *trained.arguments(), "--subset", "test"])
+    checkpoint = str(trained.work / "checkpoints" / "checkpoint_best.pt")
+    analysis = ["python", "-m", "fairseq_plugins.analysis"]
+    options = [checkpoint, "--sentences", "3", "101"]
+    for name in "alignments", "channel-attention":
+        prefix = tmp_path / "figures" / name
+        finished = run_command([*analysis, name, *options, "--output", prefix])
+        assert finished.stderr == ""
+        content = json.loads(prefix.with_suffix(".json").read_text(encoding="utf-8"))
+        assert content["architecture"] == "mc_rnn_2_iwslt_de_en"
+        assert [sentence["number"] for sentence in content["sentences"]] == [3, 101]
+        assert "<svg" in (tmp_path / "figures" / f"{name}_101.svg").read_text(encoding="utf-8")
+    source = list(read_lines(trained.data / "raw" / "test.xx"))[2].split()
+    # What was written last: the words of the source, the pieces of BPE that they were read in joined.
+    assert [word for word, _, _ in content["sentences"][0]["words"]] == [*source, "</s>"]
+    for layer in content["sentences"][0]["layers"]:
+        assert all(sum(row) == pytest.approx(1, abs=1e-5) and len(row) == 2 for row in layer["attention"])
+
+    finished = run_command([*analysis, "entropy", checkpoint, "--subset", "valid", "--output", tmp_path / "entropy"])
+    value = json.loads((tmp_path / "entropy.json").read_text(encoding="utf-8"))["entropy"]["attention"]
+    assert 0 < value < 4 and finished.stdout == f"attention: {value:.3f} nats\n"
+
+    (tmp_path / "empty").write_text("", encoding="utf-8")
+    for wrong, message in (
+        (["alignments", checkpoint, "--sentences", "102"], "there is no sentence 102; there are 101"),
+        (["entropy", checkpoint, "--source", tmp_path / "empty", "--target", tmp_path / "empty"], "the file is empty"),
+        (["channel-attention", tmp_path / "empty"], "truncated, or not a checkpoint"),
+        (["alignments", checkpoint, "--data", tmp_path], "preparation.json"),
+    ):
+        finished = run_command([*analysis, *wrong, "--output", tmp_path / "nothing"], status=1)
+        assert finished.stderr.startswith("error: ") and finished.stderr.count("\n") == 1 and message in finished.stderr
+    assert not list(tmp_path.glob("nothing*"))
+
+    page = run_command([CHECKOUT / "scripts" / "report.sh", trained.work, "--output", tmp_path / "report.html"])
+    assert page.stdout == f"{tmp_path / 'report.html'}\n"
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "attention over channels" in html and "Learning curves" in html
+    weights = json.loads(html.split('<script type="application/json" id="weights">')[1].split("</script>")[0])
+    assert len(weights) == 5
+    for [alignment] in weights:
+        assert all(sum(row) == pytest.approx(1, abs=0.01) for row in alignment["mean"])
+
+
 def test_a_killed_training_ends_with_the_same_model(trained: Trained, tmp_path: Path) -> None:
     work = tmp_path / "killed work"
     command = [str(CHECKOUT / "scripts" / "train.sh"), *trained.arguments(work), "--gpus", "0"]
