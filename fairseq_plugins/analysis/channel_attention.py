@@ -108,8 +108,7 @@ def _layer(
 
 def _text(trained: TrainedModel, sentence: Sentence, first: int, last: int) -> str:
     """The text of the tokens ``first`` to ``last``; the one after the sentence's last is its end."""
-    language = trained.preparation.source_lang
-    words = trained.preparation.join_pieces(language, sentence.pieces[first : last + 1])
+    words = trained.words(trained.preparation.source_lang, sentence.pieces[first : last + 1])
     return " ".join([*(word.text for word in words), *([END] if last == len(sentence.pieces) else [])])
 
 

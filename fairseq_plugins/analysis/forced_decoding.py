@@ -7,6 +7,7 @@ of the sentence for every model; what is handed out holds real tokens alone.
 from __future__ import annotations
 
 import argparse
+import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,7 +107,14 @@ class TrainedModel:
 
     def _sentence(self, language: str, pieces: str) -> Sentence:
         split = pieces.split()
-        return Sentence(split, self.preparation.join_pieces(language, split))
+        return Sentence(split, self.words(language, split))
+
+    def words(self, language: str, pieces: Sequence[str]) -> list[Word]:
+        """The words that BPE tokens make up, as they are read: ``'s``, where Moses' tokens have ``&apos;s``."""
+        words = self.preparation.join_pieces(language, pieces)
+        if self.preparation.tokenizer != "moses":
+            return words
+        return [word._replace(text=html.unescape(word.text)) for word in words]
 
 
 def attention(

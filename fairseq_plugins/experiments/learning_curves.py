@@ -98,12 +98,14 @@ def draw(curves: Mapping[str, LearningCurves]) -> Figure:
     figure = Figure(figsize=(6.8, 4.6), layout="constrained")
     losses, rates = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     for number, of_training in enumerate(curves.values()):
-        colour = COLOURS[number % len(COLOURS)]
+        colour, line = _look(number)
         # A line needs two points.
         dot = "." if len(of_training.training) == 1 else None
-        losses.plot(*_columns(of_training.training), color=colour, linewidth=1, alpha=0.75, marker=dot)
-        losses.plot(*_columns(of_training.validation), color=colour, linewidth=1.8, marker="o", markersize=3.5)
-        rates.plot(*_columns(of_training.learning_rate), color=colour, linewidth=1.2, marker=dot)
+        losses.plot(*_columns(of_training.training), color=colour, linewidth=1, alpha=0.75, marker=dot, linestyle=line)
+        losses.plot(
+            *_columns(of_training.validation), color=colour, linewidth=1.8, marker="o", markersize=3.5, linestyle=line
+        )
+        rates.plot(*_columns(of_training.learning_rate), color=colour, linewidth=1.2, marker=dot, linestyle=line)
     losses.set_ylabel("loss (bits)")
     rates.set_ylabel("learning rate")
     rates.set_xlabel("updates")
@@ -125,11 +127,16 @@ def draw(curves: Mapping[str, LearningCurves]) -> Figure:
         Line2D([], [], color="black", linewidth=1.8, marker="o", markersize=3.5, label="validation"),
     ]
     systems = [
-        Line2D([], [], color=COLOURS[number % len(COLOURS)], linewidth=4, label=name)
-        for number, name in enumerate(curves)
+        Line2D([], [], color=colour, linewidth=3, linestyle=line, label=name)
+        for name, (colour, line) in zip(curves, map(_look, range(len(curves))), strict=True)
     ]
     losses.legend(handles=kinds + (systems if len(systems) > 1 else []), frameon=False)
     return figure
+
+
+def _look(number: int) -> tuple[str, str]:
+    """Colour and line style of a training; with more trainings than colours the next ones are dashed."""
+    return COLOURS[number % len(COLOURS)], "-" if number < len(COLOURS) else "--"
 
 
 def _columns(points: Points) -> tuple[list[float], list[float]]:

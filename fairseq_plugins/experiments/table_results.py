@@ -280,8 +280,8 @@ def shown_columns(table: Table, rows: Sequence[Result]) -> dict[str, list[str]]:
         f"the paper, {METRIC_NAMES[table.metric]}{sets}": [joined(row.paper, form) for row in rows],
         "ours": [our_cell(row, form) for row in rows],
         "difference": [joined(row.difference, "+" + form) for row in rows],
-        "the paper's parameters": [f"{row.paper_parameters:g}M" if row.paper_parameters else "–" for row in rows],
-        "ours ": [f"{row.parameters:,}" if row.parameters else "–" for row in rows],
+        "parameters, the paper's": [f"{row.paper_parameters:g}M" if row.paper_parameters else "–" for row in rows],
+        "parameters, ours": [f"{row.parameters:,}" if row.parameters else "–" for row in rows],
         "updates": [f"{row.updates:,}" if row.updates else "–" for row in rows],
         "hours": [f"{row.hours:.2f}" if row.hours is not None else "–" for row in rows],
         f"p against {table.baseline}": [p_cell(row) for row in rows],
@@ -293,7 +293,7 @@ def shown_columns(table: Table, rows: Sequence[Result]) -> dict[str, list[str]]:
 
 def markdown(columns: Mapping[str, Sequence[str]]) -> list[str]:
     """The lines of a Markdown table."""
-    lines = [" | ".join(heading.strip() for heading in columns), " | ".join("---" for _ in columns)]
+    lines = [" | ".join(columns), " | ".join("---" for _ in columns)]
     lines += [" | ".join(cells) for cells in zip(*columns.values(), strict=True)]
     return [f"| {line} |" for line in lines]
 
@@ -348,14 +348,16 @@ def report_of(
     data = data_of(next(iter(works.values())), next(iter(runs.values()))[0].found)
     figures = [experiment_report.learning_curves_figure(works)]
     if table.metric == "bleu":
-        figures.append(pictures.length_figure(works, data))
+        # More would hide each other; the last rows are the paper's own systems.
+        some = [list(works)[0], *list(works)[1:][-3:]]
+        figures.append(pictures.length_figure({name: works[name] for name in some}, data))
     last = list(works)[-1]
     samples = pictures.aligned_samples(works, data, SAMPLES)
     [_, index, *_] = [*pictures.spread(len(pictures.source_text(data, "test")), SAMPLES), 0]
     figures += pictures.attention_figures(last, works[last], data, index)
     experiments = [experiment_report.experiment_of(name, work) for name, work in works.items()]
     rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
-    shown = report.ReportTable("The table", [heading.strip() for heading in columns], rows, list(notes))
+    shown = report.ReportTable("The table", list(columns), rows, list(notes))
     subtitle = f"{len(works)} system{'s' if len(works) > 1 else ''}, reproduced with scripts/reproduce.sh {table.name}"
     return report.Report(table.title, subtitle, notice, [shown], figures, samples, experiments)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,10 @@ def test_a_file_that_is_no_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "empty.pt").write_text("")
     with pytest.raises(InputError, match="truncated, or not a checkpoint"):
         TrainedModel.load(tmp_path / "empty.pt")
+
+
+def test_words_are_shown_as_they_are_read() -> None:
+    made = model_with_attention("identity")
+    moses = replace(made, preparation=Preparation("de", "en", bpe="none", tokenizer="moses"))
+    assert [word.text for word in moses.target("it &apos;s a &lt;b&gt;").words] == ["it", "'s", "a", "<b>"]
+    assert [word.text for word in made.target("it &apos;s").words] == ["it", "&apos;s"]
