@@ -82,6 +82,9 @@ class DoublePathConfig(FairseqDataclass):
     san_output_norm_init: float = field(
         default=0.1, metadata={"help": "gain of the SAN paths' final layer norms at the start"}
     )
+    gate_gradient_scale: float = field(
+        default=0.01, metadata={"help": "factor of the gates' gradients; 1 lets them close for good"}
+    )
     no_scale_cnn_gradient: bool = field(
         default=False,
         metadata={"help": "do not divide the gradient into the encoder's CNN path by twice the CNN decoder's layers"},
@@ -196,7 +199,12 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
         for path in _paths("--decoder-paths", cfg.decoder_paths):
             if path == "cnn":
                 self.paths[path] = ConvolutionalDecoderPath(
-                    size, cfg.decoder_cnn_layers, cfg.decoder_kernel_width, cfg.dropout, encoder_paths
+                    size,
+                    cfg.decoder_cnn_layers,
+                    cfg.decoder_kernel_width,
+                    cfg.dropout,
+                    encoder_paths,
+                    cfg.gate_gradient_scale,
                 )
             else:
                 self.paths[path] = SelfAttentionDecoderPath(
@@ -208,8 +216,9 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
                     cfg.activation_dropout,
                     cfg.san_output_norm_init,
                     encoder_paths,
+                    cfg.gate_gradient_scale,
                 )
-        self.gate = ScalarGate(size) if len(self.paths) == 2 else None
+        self.gate = ScalarGate(size, cfg.gate_gradient_scale) if len(self.paths) == 2 else None
         self.output_projection = nn.Linear(size, len(dictionary))
         nn.init.zeros_(self.output_projection.bias)
         if cfg.share_decoder_input_output_embed or cfg.share_all_embeddings:

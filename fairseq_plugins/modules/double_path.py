@@ -162,11 +162,18 @@ class ConvolutionalDecoderPath(nn.Module):
     """
 
     def __init__(
-        self, size: int, layers: int, kernel_width: int, dropout: float, encoder_paths: Sequence[str] = PATHS
+        self,
+        size: int,
+        layers: int,
+        kernel_width: int,
+        dropout: float,
+        encoder_paths: Sequence[str] = PATHS,
+        gate_gradient_scale: float = 1.0,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            _ConvolutionalDecoderLayer(size, kernel_width, dropout, encoder_paths) for _ in range(layers)
+            _ConvolutionalDecoderLayer(size, kernel_width, dropout, encoder_paths, gate_gradient_scale)
+            for _ in range(layers)
         )
 
     def forward(
@@ -212,10 +219,13 @@ class SelfAttentionDecoderPath(nn.Module):
         activation_dropout: float,
         output_norm_init: float,
         encoder_paths: Sequence[str] = PATHS,
+        gate_gradient_scale: float = 1.0,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            _SelfAttentionDecoderLayer(size, heads, ffn_size, dropout, activation_dropout, encoder_paths)
+            _SelfAttentionDecoderLayer(
+                size, heads, ffn_size, dropout, activation_dropout, encoder_paths, gate_gradient_scale
+            )
             for _ in range(layers)
         )
         self.output_norm = _layer_norm(size, output_norm_init)
@@ -239,12 +249,14 @@ class SelfAttentionDecoderPath(nn.Module):
 
 
 class _ConvolutionalDecoderLayer(nn.Module):
-    def __init__(self, size: int, kernel_width: int, dropout: float, encoder_paths: Sequence[str]) -> None:
+    def __init__(
+        self, size: int, kernel_width: int, dropout: float, encoder_paths: Sequence[str], gate_gradient_scale: float
+    ) -> None:
         super().__init__()
         self.dropout = dropout
         self.convolution = GatedConvolution(size, kernel_width, dropout, causal=True)
         self.attentions = nn.ModuleDict({path: ConvolutionalAttention(size, dropout) for path in encoder_paths})
-        self.gate = ScalarGate(size) if len(encoder_paths) == 2 else None
+        self.gate = ScalarGate(size, gate_gradient_scale) if len(encoder_paths) == 2 else None
 
     def forward(
         self,
@@ -316,6 +328,7 @@ class _SelfAttentionDecoderLayer(nn.Module):
         dropout: float,
         activation_dropout: float,
         encoder_paths: Sequence[str],
+        gate_gradient_scale: float,
     ) -> None:
         super().__init__()
         self.dropout = dropout
@@ -323,7 +336,7 @@ class _SelfAttentionDecoderLayer(nn.Module):
         self.self_attention = MultiHeadAttention(size, heads)
         self.attention_norm = nn.LayerNorm(size)
         self.attentions = nn.ModuleDict({path: MultiHeadAttention(size, heads) for path in encoder_paths})
-        self.gate = ScalarGate(size) if len(encoder_paths) == 2 else None
+        self.gate = ScalarGate(size, gate_gradient_scale) if len(encoder_paths) == 2 else None
         self.ffn_norm = nn.LayerNorm(size)
         self.ffn = _FeedForward(size, ffn_size, activation_dropout)
 

@@ -109,6 +109,24 @@ def test_output_gate_equals_equation_10() -> None:
         torch.testing.assert_close(g[0, i, 0], expected_g, **TOLERANCE)
 
 
+def test_a_scale_changes_the_gradients_of_a_gate_alone() -> None:
+    gate = randomised(ScalarGate(SIZE))
+    own, other, upstream = torch.randn(3, 2, 5, SIZE, dtype=torch.float64)
+    found = []
+    for scale in 1.0, 0.01:
+        gate.gradient_scale = scale
+        values = own.clone().requires_grad_(), other.clone().requires_grad_()
+        fused, g = gate(*values)
+        found.append((fused, *torch.autograd.grad((fused * upstream).sum(), [*values, *gate.parameters()])))
+    (fused, own_1, other_1, *parameters_1), (scaled, own_s, other_s, *parameters_s) = found
+    torch.testing.assert_close(scaled, fused, **TOLERANCE)
+    for one, hundredth in zip(parameters_1, parameters_s, strict=True):
+        torch.testing.assert_close(hundredth, 0.01 * one, **TOLERANCE)
+    # What reaches the contexts beside the gate stays whole.
+    torch.testing.assert_close((own_s - (1 - g) * upstream), 0.01 * (own_1 - (1 - g) * upstream), **TOLERANCE)
+    torch.testing.assert_close((other_s - g * upstream), 0.01 * (other_1 - g * upstream), **TOLERANCE)
+
+
 def test_gates_start_half_open() -> None:
     gate = ScalarGate(SIZE)
     fused, g = gate(torch.ones(1, 2, SIZE), torch.zeros(1, 2, SIZE))
