@@ -58,8 +58,11 @@ def main(arguments: Sequence[str]) -> None:
     """Becomes the command, with one GPU."""
     if len(arguments) < 2 or arguments[0] != "--":
         raise InputError("write -- and the command that gets a GPU: python -m ...gpu_slots -- COMMAND ARGUMENTS...")
-    folder = Path(tempfile.gettempdir()) / f"fairseq_plugins_gpus_{os.getuid()}"
-    os.environ["CUDA_VISIBLE_DEVICES"] = take(visible_gpus(), folder)
+    gpus = visible_gpus()
+    # A job of SLURM's has its GPU to itself, and may call it 0 as all its neighbours on the node do.
+    if len(gpus) > 1 or "SLURM_JOB_ID" not in os.environ:
+        gpus = [take(gpus, Path(tempfile.gettempdir()) / f"fairseq_plugins_gpus_{os.getuid()}")]
+    os.environ["CUDA_VISIBLE_DEVICES"] = gpus[0]
     os.execvp(arguments[1], list(arguments[1:]))
 
 

@@ -13,8 +13,9 @@ from tests.commands import CHECKOUT
 WAIT = "import os, sys, time; print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True); sys.stdin.read()"
 
 
-def start(folder: Path, gpus: str, *command: str) -> subprocess.Popen:
+def start(folder: Path, gpus: str, *command: str, **variables: str) -> subprocess.Popen:
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": gpus, "TMPDIR": str(folder), "PYTHONPATH": str(CHECKOUT)}
+    environment |= variables
     arguments = [sys.executable, "-m", "fairseq_plugins.experiments.gpu_slots", *command]
     pipe = subprocess.PIPE
     return subprocess.Popen(arguments, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
@@ -35,6 +36,14 @@ def test_commands_at_the_same_time_have_a_gpu_each(tmp_path: Path) -> None:
         process.stdin.close()
         assert process.wait(timeout=30) == 0
     first.wait()
+
+
+def test_jobs_of_slurm_on_one_node_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    jobs = [start(tmp_path, "0", "--", sys.executable, "-c", WAIT, SLURM_JOB_ID=job) for job in ("7", "8")]
+    assert [job.stdout.readline().strip() for job in jobs] == ["0", "0"]
+    for job in jobs:
+        job.stdin.close()
+        assert job.wait(timeout=30) == 0
 
 
 def test_the_commands_exit_status_is_kept(tmp_path: Path) -> None:
