@@ -19,6 +19,7 @@ from torch import Tensor
 
 from fairseq_plugins.files import InputError
 from fairseq_plugins.models.double_path import DoublePathConfig, DoublePathModel
+from fairseq_plugins.modules import ScalarGate
 from fairseq_plugins.modules import double_path_reference as reference
 from tests.models.tasks import WORDS, build_architecture, check_beam_reordering, make_task, pad, sentences
 
@@ -199,10 +200,10 @@ def test_gradient_into_the_cnn_encoder_is_scaled(decoder_paths: str, scale: floa
     torch.testing.assert_close(gradient(), gradient(no_scale_cnn_gradient=True) * scale)
 
 
-def test_san_paths_start_at_the_scale_of_the_embeddings() -> None:
+def test_san_paths_can_start_at_the_scale_of_the_embeddings() -> None:
     torch.manual_seed(0)
     task = make_task(500)
-    model = DoublePathModel.build_model(DoublePathConfig(), task).eval()
+    model = DoublePathModel.build_model(DoublePathConfig(san_output_norm_init=0.1), task).eval()
     encoded = model.encoder(torch.randint(4, 500, (3, 20)))
     assert encoded["san"][0].std().item() == pytest.approx(0.1, rel=0.05)
     assert 0.08 < encoded["cnn"][0].std().item() < 0.2
@@ -211,6 +212,18 @@ def test_san_paths_start_at_the_scale_of_the_embeddings() -> None:
         entropy = -(weights * weights.log()).sum(-1).mean() / torch.tensor(20.0).log()
         assert entropy > 0.9, "no attention may be saturated at the start"
     assert (extra["gates"]["output"] == 0.5).all()
+
+
+def test_gates_learn_at_the_speed_of_the_option() -> None:
+    gradients = {}
+    for scale in 1.0, 0.01:
+        model = make_model(gate_gradient_scale=scale, dropout=0.0, activation_dropout=0.0)
+        model(torch.tensor([[5, 6, 7, 2]]), None, torch.tensor([[2, 8, 9]]))[0].sin().sum().backward()
+        gates = [module.linear for module in model.modules() if isinstance(module, ScalarGate)]
+        assert len(gates) > 3
+        gradients[scale] = gates[-1].weight.grad
+    # The output's gate, through which alone its gradient goes.
+    torch.testing.assert_close(gradients[0.01], 0.01 * gradients[1.0], rtol=1e-9, atol=1e-15)
 
 
 def test_attention_is_left_out_when_nobody_needs_it() -> None:
