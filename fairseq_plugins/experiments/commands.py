@@ -22,7 +22,7 @@ from typing import NoReturn
 from .. import __path__ as package_path
 from ..corpora.parallel import Preparation
 from ..files import InputError, nearest, report_input_errors
-from .config import Configuration, Section
+from .config import CHECKOUT, Configuration, Section
 
 # Set by the scripts' own arguments: in a configuration they would tie an experiment to one place.
 RESERVED = {
@@ -155,6 +155,11 @@ def executable(name: str) -> str:
     if not path.exists():
         raise InputError(f"{path} is not there; install fairseq into this environment with scripts/install.sh")
     return str(path)
+
+
+def script(name: str) -> str:
+    """The path of one of the checkout's scripts."""
+    return str(CHECKOUT / "scripts" / f"{name}.sh")
 
 
 def available_gpus() -> int:
@@ -301,10 +306,10 @@ def run(
 
 
 @contextlib.contextmanager
-def only_one(folder: Path) -> Iterator[int]:
+def only_one(folder: Path, what: str = "a training") -> Iterator[int]:
     """Keeps a second training out of a work folder; yields the lock's file descriptor, for the command to inherit.
 
-    Inherited, the lock stays while fairseq runs, even when only its parent was killed.
+    Inherited, the lock stays while the command runs, even when only its parent was killed.
 
     Raises:
         InputError: another process holds the lock.
@@ -314,7 +319,7 @@ def only_one(folder: Path) -> Iterator[int]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"{folder}: a training is at work there; wait for it, or give another --work") from None
+            raise InputError(f"{folder}: {what} is at work there; wait for it, or give another --work") from None
         yield lock.fileno()
 
 

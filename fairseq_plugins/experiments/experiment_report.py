@@ -105,9 +105,9 @@ def attention_figures(work: Path) -> list[Figure]:
     if not spread_samples(work):
         return []
     data = prepared_data(found)
-    [_, index, *_] = [*pictures.spread(len(pictures.source_text(data, "test")), SAMPLES), 0]
     configuration = _configuration(found)
-    return pictures.attention_figures(configuration.model if configuration else work.name, work, data, index)
+    name = configuration.model if configuration else work.name
+    return pictures.attention_figures(name, work, data, pictures.example(data, SAMPLES))
 
 
 def prepared_data(found: Mapping[str, Any]) -> commands.PreparedData | None:

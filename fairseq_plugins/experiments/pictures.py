@@ -23,6 +23,11 @@ def spread(count: int, number: int) -> list[int]:
     return list(range(0, count, max(1, count // number)))[:number]
 
 
+def example(data: commands.PreparedData, number: int) -> int:
+    """The sentence of the test set that figures show: one of ``number`` samples, the second where there are several."""
+    return spread(len(source_text(data, "test")), number)[:2][-1]
+
+
 def aligned_samples(works: Mapping[str, Path], data: commands.PreparedData, number: int) -> list[Sample]:
     """Sentences spread over the test set, and what systems made of them.
 

@@ -90,18 +90,20 @@ def main(arguments: list[str]) -> None:
     step([*generator, "--task", options.task, "--output", text, "--seed", 1])
     files = [part for split in ("train", "valid", "test") for part in (f"--{split}", text / split)]
     step(
-        [script("prepare_parallel"), "--src-lang", task.source, "--tgt-lang", task.target, *files]
+        [commands.script("prepare_parallel"), "--src-lang", task.source, "--tgt-lang", task.target, *files]
         + [*task.preparation, "--output", data]
     )
 
     heading("Training both models, one thread each")
     limit = [] if options.max_update is None else ["--max-update", options.max_update]
     places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in SYSTEMS.items()}
-    train_side_by_side({name: [script("train"), preset(task, name), *place, *limit] for name, place in places.items()})
+    train_side_by_side(
+        {name: [commands.script("train"), preset(task, name), *place, *limit] for name, place in places.items()}
+    )
 
     heading("Translating the test set" if options.task == "translation" else "Writing headlines for the test set")
     for name, place in places.items():
-        step([script("evaluate"), preset(task, name), *place])
+        step([commands.script("evaluate"), preset(task, name), *place])
 
     output = f"test.{task.target}"
     written = {name: list(read_lines(work / model / "generate" / output)) for name, model in SYSTEMS.items()}
@@ -120,7 +122,7 @@ def main(arguments: list[str]) -> None:
 
     heading("Your sentence")
     checkpoint = work / SYSTEMS["MC-RNN-3"] / "checkpoints" / "checkpoint_best.pt"
-    command = [script("translate"), str(checkpoint)]
+    command = [commands.script("translate"), str(checkpoint)]
     sentence = options.sentence or task.sentence
     print(f"$ echo {commands.shown([sentence])} | {commands.shown(command)}")
     translated = subprocess.run(command, input=sentence + "\n", stdout=subprocess.PIPE, text=True)
@@ -134,11 +136,6 @@ def main(arguments: list[str]) -> None:
 def heading(title: str) -> None:
     """Prints a step's title."""
     print(f"\n== {title} ==", flush=True)
-
-
-def script(name: str) -> str:
-    """The path of one of the checkout's scripts."""
-    return str(config.CHECKOUT / "scripts" / f"{name}.sh")
 
 
 def preset(task: Task, system: str) -> str:
@@ -249,7 +246,7 @@ def write_report(
 ) -> None:
     """Everything about both models on one page."""
     works = {name: work / model for name, model in SYSTEMS.items()}
-    sentence = pictures.spread(len(pictures.source_text(data, "test")), SAMPLES)[-1]
+    sentence = pictures.example(data, SAMPLES)
     shown = report.ReportTable(
         "Scores on the test set", list(rows[0]), [[cell(value) for value in row.values()] for row in rows], [signature]
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -21,7 +20,7 @@ from typing import Any
 
 from ..files import InputError, atomic_file
 from . import config
-from .commands import available_gpus, main_of, shown
+from .commands import available_gpus, main_of, only_one, script, shown
 from .tables import Table, load_small_scale, load_table
 
 SCALES = ("paper", "small")
@@ -192,11 +191,6 @@ def as_arguments(options: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
-def script(name: str) -> str:
-    """The path of one of the checkout's scripts."""
-    return str(config.CHECKOUT / "scripts" / f"{name}.sh")
-
-
 def check_data(plan: Mapping[str, Any]) -> None:
     """Looks for the prepared data before anything is trained.
 
@@ -228,13 +222,8 @@ def workflow_folder(work: Path, dry_run: bool) -> Iterator[tuple[Path, int | Non
                     (Path(folder) / done.name).symlink_to(done)
             yield Path(folder), None
         return
-    work.mkdir(parents=True, exist_ok=True)
-    with open(work / ".lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{work}: a workflow is at work there; wait for it, or give another --work") from None
-        yield work, lock.fileno()
+    with only_one(work, "a workflow") as lock:
+        yield work, lock
 
 
 def run(command: Sequence[str], folder: Path, lock: int | None) -> int:

@@ -353,8 +353,7 @@ def report_of(
         figures.append(pictures.length_figure({name: works[name] for name in some}, data))
     last = list(works)[-1]
     samples = pictures.aligned_samples(works, data, SAMPLES)
-    [_, index, *_] = [*pictures.spread(len(pictures.source_text(data, "test")), SAMPLES), 0]
-    figures += pictures.attention_figures(last, works[last], data, index)
+    figures += pictures.attention_figures(last, works[last], data, pictures.example(data, SAMPLES))
     experiments = [experiment_report.experiment_of(name, work) for name, work in works.items()]
     rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
     shown = report.ReportTable("The table", list(columns), rows, list(notes))
