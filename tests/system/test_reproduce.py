@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.experiments.reproduce import plan_of
+from fairseq_plugins.experiments.tables import load_table
 from tests.commands import CHECKOUT, run_command
 
 pytest.importorskip("snakemake", reason="needs scripts/install.sh --extras workflow, and Python 3.11 or later")
@@ -81,6 +84,15 @@ def test_more_updates_go_on_from_the_checkpoints(killed: Path) -> None:
     work = killed / "iwslt14_de_en_10k" / "dpn" / "seed_1"
     assert json.loads((work / "results.json").read_text())["updates"] == 60
     assert "num_updates=20," in (work / "train.log").read_text()
+
+
+def test_a_row_of_another_table_trains(killed: Path, tmp_path: Path) -> None:
+    table = load_table("mc_rnn_table_2")
+    plan = plan_of(table, killed, "small", [1], 0, None, 3)
+    train = shlex.split(plan["experiments"]["iwslt14_de_en/ho_rnn/seed_1"]["command"].split(" && ")[0])
+    train[train.index("--work") + 1] = str(tmp_path)
+    run_command(train)
+    assert json.loads((tmp_path / "results.json").read_text())["updates"] == 3
 
 
 def test_a_row_that_fails_is_named(killed: Path) -> None:
