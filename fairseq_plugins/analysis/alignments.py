@@ -15,8 +15,8 @@ from .forced_decoding import (
     TrainedModel,
     add_model_arguments,
     add_sentences_argument,
-    attention,
     chosen,
+    forced_decoding,
     joined,
     read_pairs,
 )
@@ -48,12 +48,12 @@ def align(trained: TrainedModel, pairs: Sequence[tuple[Sentence, Sentence]]) -> 
         InputError: the model takes no sentences as long as these, or has no attention.
     """
     found: dict[int, Alignment] = {}
-    for index, flows in attention(trained, pairs):
+    for index, reading in forced_decoding(trained, pairs):
         source, target = pairs[index]
         found[index] = Alignment(
             [word.text for word in source.words_and_end],
             [word.text for word in target.words_and_end],
-            {name: joined(weights, source, target).tolist() for name, weights in flows.items()},
+            {name: joined(weights, source, target).tolist() for name, weights in reading.flows.items()},
         )
     return [found[index] for index in range(len(pairs))]
 

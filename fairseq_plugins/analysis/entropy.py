@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import torch
 from matplotlib.figure import Figure
@@ -12,7 +13,21 @@ from torch import Tensor
 from tqdm import tqdm
 
 from . import figures
-from .forced_decoding import FLOWS, Sentence, TrainedModel, add_model_arguments, attention, read_pairs
+from .forced_decoding import (
+    FLOWS,
+    Reading,
+    Sentence,
+    TrainedModel,
+    add_model_arguments,
+    forced_decoding,
+    read_pairs,
+)
+
+GATES = {
+    "cnn": "gates of the CNN path, share of the SAN encoder, by layer",
+    "san": "gates of the SAN path, share of the CNN encoder, by layer",
+    "output": "gate of the output, share of the SAN path",
+}
 
 
 def sentence_entropy(weights: Tensor) -> float:
@@ -24,27 +39,49 @@ def sentence_entropy(weights: Tensor) -> float:
     return -torch.special.xlogy(weights, weights).sum(dim=1).mean().item()
 
 
-def mean_entropies(flows: Iterable[dict[str, Tensor]]) -> dict[str, float]:
-    """The mean over sentences of :func:`sentence_entropy`, for each flow."""
-    found: dict[str, list[float]] = {}
-    for sentence in flows:
-        for name, weights in sentence.items():
-            found.setdefault(name, []).append(sentence_entropy(weights))
-    # fmean adds exactly: the order of the batches changes nothing.
-    return {name: statistics.fmean(values) for name, values in found.items()}
+class Focus(NamedTuple):
+    """How a model's attention is spread, and how far its gates are open.
+
+    Attributes:
+        entropy: of each flow, in nats
+        gates: of DPN-S2S: the mean share of the other encoder path in each layer of ``cnn`` and ``san``, and that of
+            the SAN path in the ``output``
+    """
+
+    entropy: dict[str, float]
+    gates: dict[str, list[float]]
 
 
-def entropies(trained: TrainedModel, pairs: Sequence[tuple[Sentence, Sentence]]) -> dict[str, float]:
-    """The entropy of a model's alignments (Section 5.5): forced decoding, in nats, for each flow.
+def focus(trained: TrainedModel, pairs: Sequence[tuple[Sentence, Sentence]]) -> Focus:
+    """The entropy of a model's alignments (Section 5.5) by forced decoding, for each flow, and its gates.
 
     The alignment of a target token is the mean over layers and heads; tokens are averaged within a sentence, the end of
     sentence included, then sentences.
 
     Raises:
-        InputError: as :func:`.forced_decoding.attention`.
+        InputError: as :func:`.forced_decoding.forced_decoding`.
     """
-    progress = tqdm(attention(trained, pairs), total=len(pairs), unit=" sentences", disable=None, leave=False)
-    return mean_entropies(flows for _, flows in progress)
+    readings = tqdm(forced_decoding(trained, pairs), total=len(pairs), unit=" sentences", disable=None, leave=False)
+    return focus_of(reading for _, reading in readings)
+
+
+def focus_of(readings: Iterable[Reading]) -> Focus:
+    """The means over sentences, each of which counts as much as any other."""
+    entropy: dict[str, list[float]] = {}
+    gates: dict[str, list[list[float]]] = {}
+    for flows, open_gates in readings:
+        for name, weights in flows.items():
+            entropy.setdefault(name, []).append(sentence_entropy(weights))
+        for name, values in open_gates.items():
+            gates.setdefault(name, []).append(values.double().mean(dim=0).tolist())
+    # fmean adds exactly: the order of the batches changes nothing.
+    return Focus(
+        {name: statistics.fmean(values) for name, values in entropy.items()},
+        {
+            name: [statistics.fmean(of_layer) for of_layer in zip(*values, strict=True)]
+            for name, values in gates.items()
+        },
+    )
 
 
 def draw(values: dict[str, float]) -> Figure:
@@ -68,17 +105,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Writes ``PREFIX.svg`` and ``PREFIX.json``, and prints the entropy of each flow."""
+    """Writes ``PREFIX.svg`` and ``PREFIX.json``, and prints the entropy of each flow and the gates."""
     figures.check_prefix(arguments.output)
     trained = TrainedModel.load(arguments.checkpoint, arguments.data)
     pairs = read_pairs(trained, arguments)
-    values = entropies(trained, pairs)
+    values, gates = focus(trained, pairs)
     for name, value in values.items():
         print(f"{FLOWS.get(name, name)}: {value:.3f} nats")
+    for name, layers in gates.items():
+        print(f"{GATES[name]}: {', '.join(f'{share:.3f}' for share in layers)}")
     content = {
         "checkpoint": str(arguments.checkpoint),
         "architecture": trained.architecture,
         "sentences": len(pairs),
         "entropy": values,
+        "gates": gates,
     }
     figures.save_with_numbers(draw(values), content, arguments.output, arguments.format)

@@ -11,7 +11,7 @@ import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from fairseq import checkpoint_utils
@@ -19,7 +19,7 @@ from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
-from ..checkpoints import checked_checkpoint, trained_on
+from ..checkpoints import architecture, checked_checkpoint, trained_on
 from ..corpora.parallel import Preparation, Word
 from ..files import InputError, read_lines
 from ..models.double_path import DoublePathDecoder
@@ -88,14 +88,20 @@ class TrainedModel:
         folder = data or trained_on(state, str(path))
         preparation = Preparation.load(folder)
         overrides = {"data": str(folder / "bin")}
-        [model], _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], arg_overrides=overrides)
-        architecture = str(getattr(state["cfg"]["model"], "arch", None) or state["cfg"]["model"]["_name"])
+        try:
+            [model], _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], arg_overrides=overrides)
+        except RuntimeError as error:
+            if "size mismatch" not in str(error):
+                raise
+            raise InputError(f"{path}: the dictionaries of {folder} are of another size; give its own data") from None
         if not isinstance(model, FairseqEncoderDecoderModel):
             raise InputError(
-                f"{path}: '{architecture}' has no encoder and decoder; give a translation model's checkpoint"
+                f"{path}: '{architecture(state)}' has no encoder and decoder; give a translation model's checkpoint"
             )
         model.eval()
-        return cls(path, architecture, model, task.source_dictionary, task.target_dictionary, folder, preparation)
+        return cls(
+            path, str(architecture(state)), model, task.source_dictionary, task.target_dictionary, folder, preparation
+        )
 
     def source(self, pieces: str) -> Sentence:
         """A source sentence out of BPE tokens separated by spaces."""
@@ -117,18 +123,29 @@ class TrainedModel:
         return [word._replace(text=html.unescape(word.text)) for word in words]
 
 
-def attention(
-    trained: TrainedModel, pairs: Sequence[tuple[Sentence, Sentence]]
-) -> Iterator[tuple[int, dict[str, Tensor]]]:
-    """Forced decoding: where each target token looks in the source, the ends of sentence included.
+class Reading(NamedTuple):
+    """Where each of T target tokens looks among S source tokens, the ends of sentence included.
+
+    Attributes:
+        flows: weights (T, S): ``cc``, ``ca``, ``ac`` and ``aa`` where DPN-S2S has them (means over layers and heads),
+            ``attention`` of any other model
+        gates: of DPN-S2S, where it has them: the share of the other encoder path in each layer of ``cnn`` and ``san``
+            (T, layers), and that of the SAN path in the ``output`` (T, 1)
+    """
+
+    flows: dict[str, Tensor]
+    gates: dict[str, Tensor]
+
+
+def forced_decoding(trained: TrainedModel, pairs: Sequence[tuple[Sentence, Sentence]]) -> Iterator[tuple[int, Reading]]:
+    """Makes a model read sentence pairs.
 
     Args:
         trained: the model
         pairs: source and target sentences
 
     Yields:
-        the index of a pair, in no particular order, and its weights (T, S) of each flow: ``cc``, ``ca``, ``ac`` and
-        ``aa`` where DPN-S2S has them (means over layers and heads), ``attention`` of any other model
+        the index of a pair, in no particular order, and what the model did
 
     Raises:
         InputError: a sentence is longer than the model takes, or the model has no attention.
@@ -157,10 +174,16 @@ def attention(
     for start in range(0, len(order), BATCH_SIZE):
         batch = dataset.collater([dataset[i] for i in order[start : start + BATCH_SIZE]])
         with torch.no_grad():
-            flows = _flows(trained, batch["net_input"])
+            flows, gates = _read(trained, batch["net_input"])
         for row, index in enumerate(batch["id"].tolist()):
             source, target = encoded[index]
-            yield index, {name: weights[row, : len(target), : len(source)] for name, weights in flows.items()}
+            yield (
+                index,
+                Reading(
+                    {name: weights[row, : len(target), : len(source)] for name, weights in flows.items()},
+                    {name: values[row, : len(target)] for name, values in gates.items()},
+                ),
+            )
 
 
 def joined(weights: Tensor, source: Sentence, target: Sentence) -> Tensor:
@@ -248,15 +271,17 @@ def _encode(dictionary: Dictionary, sentence: Sentence) -> Tensor:
     return torch.tensor([*map(dictionary.index, sentence.pieces), dictionary.eos()])
 
 
-def _flows(trained: TrainedModel, net_input: dict[str, Tensor]) -> dict[str, Tensor]:
+def _read(trained: TrainedModel, net_input: dict[str, Tensor]) -> Reading:
+    """A batch, padding included."""
     model = trained.model
     encoded = model.encoder(net_input["src_tokens"], src_lengths=net_input["src_lengths"])
     if isinstance(model.decoder, DoublePathDecoder):
         _, extra = model.decoder(net_input["prev_output_tokens"], encoded, need_attention_flows=True)
-        return extra["flows"]
+        gates = {name: values.unsqueeze(-1) if name == "output" else values for name, values in extra["gates"].items()}
+        return Reading(extra["flows"], gates)
     _, extra = model.decoder(net_input["prev_output_tokens"], encoder_out=encoded)
     # fairseq's decoders: a dictionary with a list (transformer), or the weights themselves (lstm, fconv).
     weights = extra["attn"][0] if isinstance(extra, dict) else extra
     if not torch.is_tensor(weights):
         raise InputError(f"{trained.path}: '{trained.architecture}' says nothing about its attention")
-    return {"attention": weights}
+    return Reading({"attention": weights}, {})

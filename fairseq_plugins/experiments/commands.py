@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from .. import __path__ as package_path
+from ..corpora.builtin import SUFFIXES
 from ..corpora.parallel import Preparation
 from ..files import InputError, nearest, report_input_errors
 from .config import CHECKOUT, Configuration, Section
@@ -160,6 +161,17 @@ def executable(name: str) -> str:
 def script(name: str) -> str:
     """The path of one of the checkout's scripts."""
     return str(CHECKOUT / "scripts" / f"{name}.sh")
+
+
+def builtin_corpus(
+    task: str, text: Path, data: Path, preparation: Sequence[object]
+) -> tuple[list[object], list[object]]:
+    """The commands that write a built-in corpus to ``text``, and prepare it in ``data``."""
+    source, target = SUFFIXES[task]
+    generate = [sys.executable, "-m", "fairseq_plugins.corpora.builtin", "--task", task, "--output", text, "--seed", 1]
+    files = [part for split in ("train", "valid", "test") for part in (f"--{split}", text / split)]
+    prepare = [script("prepare_parallel"), "--src-lang", source, "--tgt-lang", target, *files, *preparation]
+    return generate, [*prepare, "--output", data]
 
 
 def available_gpus() -> int:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.figures import inline_svg
-from ..corpora.parallel import PREPARATION
 from ..files import InputError, read_lines
 from ..scoring.rouge import METRICS as ROUGE
 from . import commands, config, learning_curves, pictures, results
@@ -39,11 +38,13 @@ def experiment_report(work: Path, figures: Sequence[Figure] = (), samples: Seque
     """
     found = _results(work)
     configuration = _configuration(found)
-    data = prepared_data(found)
+    data = results.prepared_data(found)
     name = _name(work, configuration)
     curves = learning_curves_figure({name: work}) if (work / STATISTICS).is_file() else None
     facts = [
-        f"Architecture {architecture}" if (architecture := commands.option(_command(found), "--arch", "-a")) else "",
+        f"Architecture {architecture}"
+        if (architecture := commands.option(results.command(found), "--arch", "-a"))
+        else "",
         f"{found['parameters']:,} parameters" if found.get("parameters") is not None else "",
         f"{found['updates']:,} updates" if "updates" in found else "",
         f"seed {found['seed']}" if "seed" in found else "",
@@ -86,7 +87,7 @@ def spread_samples(work: Path) -> list[Sample]:
         InputError: the data was prepared anew since.
     """
     found = _results(work)
-    data = prepared_data(found)
+    data = results.prepared_data(found)
     if data is None or not (translation := work / "generate" / f"test.{data.preparation.target_lang}").is_file():
         return []
     sentences, translations = len(pictures.source_text(data, "test")), sum(1 for _ in read_lines(translation))
@@ -100,22 +101,11 @@ def spread_samples(work: Path) -> list[Sample]:
 
 
 def attention_figures(work: Path) -> list[Figure]:
-    """What the model attends to in one of the samples; none where there are no samples."""
+    """What the model attends to in one of :func:`spread_samples`."""
     found = _results(work)
-    if not spread_samples(work):
-        return []
-    data = prepared_data(found)
     configuration = _configuration(found)
     name = configuration.model if configuration else work.name
-    return pictures.attention_figures(name, work, data, pictures.example(data, SAMPLES))
-
-
-def prepared_data(found: Mapping[str, Any]) -> commands.PreparedData | None:
-    """The data that an experiment's commands read; None where it is not there any more."""
-    command = _command(found)
-    if not command or not (Path(command[1]).parent / PREPARATION).is_file():
-        return None
-    return commands.PreparedData.load(Path(command[1]).parent)
+    return pictures.attention_figures(name, work, pictures.example(results.prepared_data(found), SAMPLES))
 
 
 def _results(work: Path) -> dict[str, Any]:
@@ -125,13 +115,6 @@ def _results(work: Path) -> dict[str, Any]:
             f"{work / 'results.json'}: no such file; train with scripts/train.sh first, or give its --work"
         )
     return found
-
-
-def _command(found: Mapping[str, Any]) -> list[str]:
-    """The command of the training, or else of a translation; both name the data first."""
-    subsets = found.get("subsets", {}).values()
-    known = [found.get("command"), *(part.get("generate_command") for part in (found, *subsets))]
-    return shlex.split(next(filter(None, known), ""))
 
 
 def _configuration(found: Mapping[str, Any]) -> config.Configuration | None:
@@ -261,7 +244,8 @@ def main(arguments: list[str]) -> None:
     if output.is_dir():
         raise InputError(f"--output {output} is a folder; name a file in it")
     samples = spread_samples(options.work)
-    write(experiment_report(options.work, attention_figures(options.work), samples), output)
+    figures = attention_figures(options.work) if samples else []
+    write(experiment_report(options.work, figures, samples), output)
     print(output)
 
 

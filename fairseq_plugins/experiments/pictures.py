@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..analysis import alignments, channel_attention, figures, length
-from ..analysis.forced_decoding import END, TrainedModel
+from ..analysis.forced_decoding import END, Sentence, TrainedModel
 from ..files import InputError, read_lines
 from . import commands, results
 from .evaluate import References
@@ -33,7 +33,7 @@ def aligned_samples(works: Mapping[str, Path], data: commands.PreparedData, numb
 
     Args:
         works: system → work folder, in which the test set was translated
-        data: what it was translated from
+        data: that of one of them; their texts are the same
         number: how many sentences
     """
     language = data.preparation.target_lang
@@ -41,7 +41,7 @@ def aligned_samples(works: Mapping[str, Path], data: commands.PreparedData, numb
     references = References.load(data, "test").text[0]
     chosen = spread(len(sources), number)
     hypotheses = {name: list(read_lines(work / "generate" / f"test.{language}")) for name, work in works.items()}
-    aligned = {name: hypothesis_alignments(work, data, chosen) for name, work in works.items()}
+    aligned = {name: hypothesis_alignments(work, chosen) for name, work in works.items()}
     return [
         Sample(
             sources[index],
@@ -60,37 +60,38 @@ def source_text(data: commands.PreparedData, subset: str) -> list[str]:
     return list(read_lines(raw if raw.is_file() else data.folder / "tokens" / name))
 
 
-def hypothesis_alignments(work: Path, data: commands.PreparedData, indices: Sequence[int]) -> list[Alignment]:
+def hypothesis_alignments(work: Path, indices: Sequence[int]) -> list[Alignment]:
     """The alignments of some of a system's translations of the test set; none where the model does not tell.
 
     The mean of the flows comes first; the end of the sentence is no target word here.
     """
-    preparation = data.preparation
-    path = _checkpoint(work)
-    if path is None:
-        return []
-    sources = list(read_lines(data.folder / "tokens" / f"test.{preparation.source_lang}"))
-    tokens = list(read_lines(work / "generate" / f"test.tok.{preparation.target_lang}"))
     try:
-        trained = TrainedModel.load(path, data.folder)
-        pairs = [
-            (
-                trained.source(preparation.encode_tokens(preparation.source_lang, sources[index])),
-                trained.target(preparation.encode_tokens(preparation.target_lang, tokens[index])),
-            )
-            for index in indices
-        ]
-        found = alignments.align(trained, pairs)
+        trained, pairs = _translated(work, indices)
+        return [_shown(alignment) for alignment in alignments.align(trained, pairs)] if trained else []
     except InputError as error:
         logger.warning(f"no alignments in the report: {error}")
         return []
-    return [_shown(alignment) for alignment in found]
 
 
-def _checkpoint(work: Path) -> Path | None:
-    """What translated the test set, the first one of an ensemble; None where it is not there any more."""
-    path = Path(results.load(work).get("checkpoint", "").split(":")[0])
-    return path if path.is_file() else None
+def _translated(work: Path, indices: Sequence[int]) -> tuple[TrainedModel | None, list[tuple[Sentence, Sentence]]]:
+    """A model, and some sentences of the test set with its translations; no model where it is not there any more."""
+    found = results.load(work)
+    # Systems of one table may have dictionaries of their own.
+    data = results.prepared_data(found)
+    path = Path(found.get("checkpoint", "").split(":")[0])
+    if data is None or not path.is_file():
+        return None, []
+    trained, preparation = TrainedModel.load(path, data.folder), data.preparation
+    source, target = preparation.source_lang, preparation.target_lang
+    sources = list(read_lines(data.folder / "tokens" / f"test.{source}"))
+    hypotheses = list(read_lines(work / "generate" / f"test.tok.{target}"))
+    return trained, [
+        (
+            trained.source(preparation.encode_tokens(source, sources[index])),
+            trained.target(preparation.encode_tokens(target, hypotheses[index])),
+        )
+        for index in indices
+    ]
 
 
 def _shown(alignment: alignments.Alignment) -> Alignment:
@@ -100,21 +101,15 @@ def _shown(alignment: alignments.Alignment) -> Alignment:
     return Alignment(alignment.source, alignment.target[:-1], {name: rows[:-1] for name, rows in flows.items()})
 
 
-def attention_figures(name: str, work: Path, data: commands.PreparedData, index: int) -> list[Figure]:
+def attention_figures(name: str, work: Path, index: int) -> list[Figure]:
     """What a system attends to in one sentence of the test set: alignment, and the channels of an MC-RNN."""
-    preparation = data.preparation
-    path = _checkpoint(work)
-    if path is None:
-        return []
     prefix = "".join(character if character.isalnum() else "-" for character in name)
-    drawn = []
+    drawn: list[Figure] = []
     try:
-        trained = TrainedModel.load(path, data.folder)
-        source = list(read_lines(data.folder / "tokens" / f"test.{preparation.source_lang}"))[index]
-        target = list(read_lines(work / "generate" / f"test.tok.{preparation.target_lang}"))[index]
-        read = trained.source(preparation.encode_tokens(preparation.source_lang, source))
-        written = trained.target(preparation.encode_tokens(preparation.target_lang, target))
-        [alignment] = alignments.align(trained, [(read, written)])
+        trained, pairs = _translated(work, [index])
+        if trained is None:
+            return []
+        [alignment] = alignments.align(trained, pairs)
         drawn.append(
             Figure(
                 f"{name}: alignment",
@@ -123,7 +118,7 @@ def attention_figures(name: str, work: Path, data: commands.PreparedData, index:
                 figures.inline_svg(alignments.draw(alignment), f"alignment-{prefix}", f"Alignment of {name}"),
             )
         )
-        [channels] = channel_attention.channel_attention(trained, [read])
+        [channels] = channel_attention.channel_attention(trained, [pairs[0][0]])
         drawn.append(
             Figure(
                 f"{name}: attention over channels",

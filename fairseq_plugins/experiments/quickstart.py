@@ -20,6 +20,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..analysis.tables import cell, table
+from ..corpora.builtin import SUFFIXES
 from ..files import InputError, read_lines
 from ..scoring.rouge import METRICS
 from . import commands, config, experiment_report, pictures, report, results
@@ -35,8 +36,6 @@ LEAD = 8
 class Task:
     """What differs between the built-in corpora."""
 
-    source: str
-    target: str
     preparation: tuple[object, ...]
     """Options of scripts/prepare_parallel.sh."""
     configurations: str
@@ -49,16 +48,12 @@ class Task:
 
 TASKS = {
     "translation": Task(
-        source="de",
-        target="en",
         preparation=("--tokenizer", "moses", "--bpe-size", 3000),
         configurations="quickstart",
         names=("German", "word for word"),
         sentence="Der Hund, den meine Schwester gefunden hat, ist sehr klug.",
     ),
     "summarization": Task(
-        source="article",
-        target="title",
         preparation=("--tokenizer", "moses", "--lowercase", "--bpe-size", 1500, "--metric", "rouge"),
         configurations="quickstart_summarization",
         names=("article", f"first {LEAD} words"),
@@ -86,13 +81,8 @@ def main(arguments: list[str]) -> None:
 
     text, data = work / "text", work / "data"
     heading("A corpus from a grammar: sentences, tokens, BPE")
-    generator = [sys.executable, "-m", "fairseq_plugins.corpora.builtin"]
-    step([*generator, "--task", options.task, "--output", text, "--seed", 1])
-    files = [part for split in ("train", "valid", "test") for part in (f"--{split}", text / split)]
-    step(
-        [commands.script("prepare_parallel"), "--src-lang", task.source, "--tgt-lang", task.target, *files]
-        + [*task.preparation, "--output", data]
-    )
+    for command in commands.builtin_corpus(options.task, text, data, task.preparation):
+        step(command)
 
     heading("Training both models, one thread each")
     limit = [] if options.max_update is None else ["--max-update", options.max_update]
@@ -105,9 +95,10 @@ def main(arguments: list[str]) -> None:
     for name, place in places.items():
         step([commands.script("evaluate"), preset(task, name), *place])
 
-    output = f"test.{task.target}"
+    source, target = SUFFIXES[options.task]
+    output = f"test.{target}"
     written = {name: list(read_lines(work / model / "generate" / output)) for name, model in SYSTEMS.items()}
-    sources = list(read_lines(data / "raw" / f"test.{task.source}"))
+    sources = list(read_lines(data / "raw" / f"test.{source}"))
     if options.task == "translation":
         baseline = list(read_lines(text / "test.word_for_word.en"))
     else:
@@ -258,7 +249,7 @@ def write_report(
             [shown],
             [
                 experiment_report.learning_curves_figure(works),
-                *(pictures.attention_figures("MC-RNN-3", works["MC-RNN-3"], data, sentence)),
+                *(pictures.attention_figures("MC-RNN-3", works["MC-RNN-3"], sentence)),
             ],
             pictures.aligned_samples(works, data, SAMPLES),
             [experiment_report.experiment_of(name, folder) for name, folder in works.items()],

@@ -13,18 +13,17 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import util
 from pathlib import Path
 from typing import Any
 
 from ..files import InputError, atomic_file
 from . import config
-from .commands import available_gpus, main_of, only_one, script, shown
+from .commands import available_gpus, builtin_corpus, main_of, only_one, option, script, shown
 from .tables import Table, load_small_scale, load_table
 
 SCALES = ("paper", "small")
-SETS_OF_SMALL_SCALE = ("test",)
 TABLE_FILES = ("table.md", "table.csv", "table.json", "report.html")
 
 
@@ -50,7 +49,7 @@ def main(arguments: list[str]) -> None:
         raise InputError("--data goes with --scale paper: the small scale makes its own corpus")
     if options.max_update is not None and options.max_update < 1:
         raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
-    profile = "--profile" in extra
+    profile = option(extra, "--profile", "--workflow-profile") is not None
     gpus = options.gpus
     if gpus is None:
         # On a cluster the GPUs are the nodes'.
@@ -109,10 +108,12 @@ def plan_of(
 
     Returns:
         ``corpora``: name → command; ``experiments``: folder → command, the files that it requires, and the prepared
-        data; ``table``: command and outputs; ``gpus_of_an_experiment``. Files are relative to ``work``.
+        data; ``entropies``: folder → command, for a table of them; ``table``: command and outputs;
+        ``gpus_of_an_experiment``. Files are relative to ``work``.
     """
     corpora: dict[str, str] = {}
     experiments: dict[str, dict[str, Any]] = {}
+    entropies: dict[str, str] = {}
     for path in table.configurations:
         configuration = config.load(path)
         train: dict[str, Any] = dict(table.options)
@@ -122,9 +123,11 @@ def plan_of(
             small = load_small_scale(configuration.dataset)
             train |= small.train_options(configuration.model)
             generate |= small.generate
-            corpora[small.corpus] = corpus_command(small.corpus, small.preparation, work)
+            text, prepared = (work / "corpora" / small.corpus / part for part in ("text", "data"))
+            corpora[small.corpus] = in_turn(
+                builtin_corpus(small.corpus, text, prepared, as_arguments(small.preparation))
+            )
             requires = [f"corpora/{small.corpus}/data/preparation.json"]
-            prepared = work / "corpora" / small.corpus / "data"
         else:
             prepared = data or configuration.data_folder
         if max_update is not None:
@@ -133,22 +136,23 @@ def plan_of(
             folder = f"{configuration.dataset}/{configuration.model}/seed_{seed}"
             place = ["--work", work / folder, "--data", prepared, "--gpus", min(gpus, 1)]
             steps = [[script("train"), path, *place, *as_arguments({**train, "seed": seed})]]
-            sets = SETS_OF_SMALL_SCALE if scale == "small" or table.metric != "bleu" else evaluated_sets(table)
+            sets = ("test",) if scale == "small" else table.sets
             steps += [[script("evaluate"), path, *place, "--subset", name, *as_arguments(generate)] for name in sets]
-            if table.metric == "entropy":
-                checkpoint = work / folder / "checkpoints" / "checkpoint_best.pt"
-                entropy = [sys.executable, "-m", "fairseq_plugins.analysis", "entropy", checkpoint]
-                steps.append([*entropy, "--data", prepared, "--output", work / folder / "analysis" / "entropy"])
-            command = " && ".join(shown([str(part) for part in step]) for step in steps)
+            command = in_turn(steps)
             if gpus > 0:
                 slot = [sys.executable, "-m", "fairseq_plugins.experiments.gpu_slots", "--", "bash", "-c", command]
                 command = shown(slot)
+            if table.metric == "entropy":
+                checkpoint = work / folder / "checkpoints" / "checkpoint_best.pt"
+                analysis = [sys.executable, "-m", "fairseq_plugins.analysis", "entropy", checkpoint, "--data", prepared]
+                entropies[folder] = in_turn([[*analysis, "--output", work / folder / "analysis" / "entropy"]])
             experiments[folder] = {"command": command, "requires": requires, "data": str(prepared)}
     made = [sys.executable, "-m", "fairseq_plugins.experiments.table_results", table.name, "--scale", scale]
     made += ["--work", str(work), "--seeds", *map(str, seeds)]
     return {
         "corpora": corpora,
         "experiments": experiments,
+        "entropies": entropies,
         "table": {
             "command": shown(made),
             "outputs": [f"tables/{table.name}/{name}" for name in TABLE_FILES],
@@ -157,30 +161,9 @@ def plan_of(
     }
 
 
-def evaluated_sets(table: Table) -> tuple[str, ...]:
-    """The sets that the paper's figures are of."""
-    return SETS_OF_SMALL_SCALE if "bleu" in table.columns else tuple(table.columns)
-
-
-def corpus_command(corpus: str, preparation: Mapping[str, Any], work: Path) -> str:
-    """Makes a built-in corpus and prepares it."""
-    source, target = {"translation": ("de", "en"), "summarization": ("article", "title")}[corpus]
-    text, data = work / "corpora" / corpus / "text", work / "corpora" / corpus / "data"
-    generator = [
-        sys.executable,
-        "-m",
-        "fairseq_plugins.corpora.builtin",
-        "--task",
-        corpus,
-        "--output",
-        text,
-        "--seed",
-        1,
-    ]
-    files = [part for split in ("train", "valid", "test") for part in (f"--{split}", text / split)]
-    prepare = [script("prepare_parallel"), "--src-lang", source, "--tgt-lang", target, *files]
-    prepare += [*as_arguments(preparation), "--output", data]
-    return " && ".join(shown([str(part) for part in step]) for step in (generator, prepare))
+def in_turn(steps: Iterable[Sequence[object]]) -> str:
+    """Commands that run one after the other, each if those before it have not failed."""
+    return " && ".join(shown([str(part) for part in step]) for step in steps)
 
 
 def as_arguments(options: Mapping[str, Any]) -> list[str]:

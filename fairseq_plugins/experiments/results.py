@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ..corpora.parallel import PREPARATION
 from ..files import InputError, atomic_file
-from .commands import option
+from .commands import PreparedData, option
 from .config import CHECKOUT
 
 PACKAGES = (
@@ -49,6 +51,21 @@ def write(work: Path, results: dict[str, Any]) -> None:
 def update(work: Path, **values: Any) -> None:
     """Sets keys in a work folder's ``results.json`` and keeps the others."""
     write(work, {**load(work), **values})
+
+
+def command(found: Mapping[str, Any]) -> list[str]:
+    """The command of an experiment's training, or else of a translation; both name the data first."""
+    subsets = found.get("subsets", {}).values()
+    known = [found.get("command"), *(part.get("generate_command") for part in (found, *subsets))]
+    return shlex.split(next(filter(None, known), ""))
+
+
+def prepared_data(found: Mapping[str, Any]) -> PreparedData | None:
+    """The data that an experiment's commands read; None where it is not there any more."""
+    arguments = command(found)
+    if not arguments or not (Path(arguments[1]).parent / PREPARATION).is_file():
+        return None
+    return PreparedData.load(Path(arguments[1]).parent)
 
 
 def git_revision() -> str | None:

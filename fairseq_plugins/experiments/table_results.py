@@ -17,7 +17,6 @@ from typing import Any
 
 from ..analysis.significance import Comparison, paired_bootstrap, paired_bootstrap_bleu
 from ..files import InputError, atomic_file, read_lines
-from ..scoring.rouge import METRICS as ROUGE
 from ..scoring.rouge import sentence_rouge
 from . import commands, config, experiment_report, pictures, report, results
 from .evaluate import References
@@ -136,8 +135,7 @@ def load_runs(table: Table, row: Row, work: Path, seeds: Sequence[int], scale: s
 
 def our_columns(table: Table, scale: str) -> tuple[str, ...]:
     """What we have figures of: the table's columns; at small scale one test set instead of several."""
-    several = table.metric == "bleu" and "bleu" not in table.columns
-    return ("test",) if several and scale == "small" else tuple(table.columns)
+    return ("test",) if len(table.sets) > 1 and scale == "small" else tuple(table.columns)
 
 
 def figures_of(table: Table, row: Row, work: Path, found: Mapping[str, Any], scale: str) -> dict[str, float]:
@@ -178,7 +176,7 @@ def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[Run]], scale: 
     significance = {}
     if table.baseline is not None and row.system != table.baseline:
         for run, baseline in zip(own, runs[table.baseline], strict=True):
-            significance[run.seed] = {column: compared(table, column, baseline, run) for column in columns}
+            significance[run.seed] = compared(table, columns, baseline, run)
     return Result(
         row.system,
         row.figures,
@@ -195,21 +193,25 @@ def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[Run]], scale: 
     )
 
 
-def compared(table: Table, column: str, baseline: Run, run: Run) -> Comparison:
-    """Whether a row differs from the baseline of the same seed by more than chance."""
+def compared(table: Table, columns: Sequence[str], baseline: Run, run: Run) -> dict[str, Comparison]:
+    """Whether a row differs from the baseline of the same seed by more than chance, by column."""
     data = data_of(run.work, run.found)
-    subset = "test" if column in ("bleu", "test", *ROUGE) else data.preparation.split_of(column)
-    references = References.load(data, subset)
     language = data.preparation.target_lang
+
+    def written(name: str) -> list[list[str]]:
+        return [list(read_lines(one.work / "generate" / name)) for one in (baseline, run)]
+
     if table.metric == "rouge":
-        place = list(ROUGE).index(column)
-        scores = [
-            sentence_rouge(list(read_lines(one.work / "generate" / f"{subset}.{language}")), references.text)[:, place]
-            for one in (baseline, run)
-        ]
-        return paired_bootstrap(*scores)
-    theirs, ours = (list(read_lines(one.work / "generate" / f"{subset}.tok.{language}")) for one in (baseline, run))
-    return paired_bootstrap_bleu(theirs, ours, references.tokens, lowercase=references.lowercase)
+        references = References.load(data, "test")
+        theirs, ours = (sentence_rouge(lines, references.text) for lines in written(f"test.{language}"))
+        return {name: paired_bootstrap(theirs[:, place], ours[:, place]) for place, name in enumerate(columns)}
+    found = {}
+    for column in columns:
+        subset = "test" if column == "bleu" else data.preparation.split_of(column)
+        references = References.load(data, subset)
+        theirs, ours = written(f"{subset}.tok.{language}")
+        found[column] = paired_bootstrap_bleu(theirs, ours, references.tokens, lowercase=references.lowercase)
+    return found
 
 
 def data_of(work: Path, found: Mapping[str, Any]) -> commands.PreparedData:
@@ -218,7 +220,7 @@ def data_of(work: Path, found: Mapping[str, Any]) -> commands.PreparedData:
     Raises:
         InputError: it is not there any more.
     """
-    data = experiment_report.prepared_data(found)
+    data = results.prepared_data(found)
     if data is None:
         raise InputError(f"{work}: its prepared data is not there any more; prepare it again")
     return data
@@ -353,7 +355,7 @@ def report_of(
         figures.append(pictures.length_figure({name: works[name] for name in some}, data))
     last = list(works)[-1]
     samples = pictures.aligned_samples(works, data, SAMPLES)
-    figures += pictures.attention_figures(last, works[last], data, pictures.example(data, SAMPLES))
+    figures += pictures.attention_figures(last, works[last], pictures.example(data, SAMPLES))
     experiments = [experiment_report.experiment_of(name, work) for name, work in works.items()]
     rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
     shown = report.ReportTable("The table", list(columns), rows, list(notes))

@@ -64,6 +64,12 @@ class Table:
     rows: tuple[Row, ...]
 
     @property
+    def sets(self) -> tuple[str, ...]:
+        """The test sets that the paper has figures of; ``test`` where it is one."""
+        several = self.metric == "bleu" and "bleu" not in self.columns
+        return tuple(self.columns) if several else ("test",)
+
+    @property
     def configurations(self) -> tuple[Path, ...]:
         """Every configuration once, in the order of the rows."""
         return tuple(dict.fromkeys(row.config for row in self.rows if row.config is not None))

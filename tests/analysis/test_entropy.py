@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 
-from fairseq_plugins.analysis.entropy import draw, entropies, mean_entropies, sentence_entropy
+from fairseq_plugins.analysis.entropy import draw, focus, focus_of, sentence_entropy
+from fairseq_plugins.analysis.forced_decoding import Reading
 
 from .models import model_of_architecture, model_with_attention, pair
 
@@ -19,26 +20,30 @@ def test_known_distributions() -> None:
 
 def test_tokens_are_averaged_within_a_sentence_then_sentences() -> None:
     uniform, certain = torch.full((1, 2), 0.5), torch.tensor([[1.0, 0.0]] * 3)
-    found = mean_entropies([{"cc": uniform, "aa": certain}, {"cc": certain, "aa": certain}])
-    assert found == {"cc": pytest.approx(math.log(2) / 2), "aa": 0.0}
+    short = Reading({"cc": uniform, "aa": certain}, {"cnn": torch.tensor([[1.0, 0.0]])})
+    long = Reading({"cc": certain, "aa": certain}, {"cnn": torch.tensor([[0.0, 0.3], [0.0, 0.3], [0.3, 0.3]])})
+    found = focus_of([short, long])
+    assert found.entropy == {"cc": pytest.approx(math.log(2) / 2), "aa": 0.0}
+    assert found.gates == {"cnn": [pytest.approx((1 + 0.1) / 2), pytest.approx((0 + 0.3) / 2)]}
 
 
 def test_a_model_that_copies_is_certain() -> None:
     model = model_with_attention("identity")
-    assert entropies(model, [pair(model, length, length) for length in (4, 1, 9)]) == {"attention": 0.0}
+    assert focus(model, [pair(model, length, length) for length in (4, 1, 9)]) == ({"attention": 0.0}, {})
 
 
 def test_padding_does_not_count() -> None:
     model = model_with_attention("uniform")
     lengths = [3, 1, 8, 5, 2]
     expected = sum(math.log(length + 1) for length in lengths) / len(lengths)
-    found = entropies(model, [pair(model, length, 2 * length) for length in lengths])
+    found = focus(model, [pair(model, length, 2 * length) for length in lengths]).entropy
     assert found == {"attention": pytest.approx(expected, rel=1e-12)}
 
 
 def test_every_flow_of_double_path_networks() -> None:
     model = model_of_architecture("dpn_iwslt_de_en")
-    found = entropies(model, [pair(model, 5, 4), pair(model, 2, 7)])
+    found, gates = focus(model, [pair(model, 5, 4), pair(model, 2, 7)])
+    assert gates == {"cnn": [0.5] * 4, "san": [0.5] * 2, "output": [0.5]}, "gates start half open"
     assert list(found) == ["cc", "ca", "ac", "aa"]
     # Six source tokens at most.
     assert all(0 < value < math.log(6) for value in found.values())

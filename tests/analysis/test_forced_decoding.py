@@ -13,8 +13,8 @@ from fairseq_plugins.analysis.forced_decoding import (
     Sentence,
     TrainedModel,
     add_model_arguments,
-    attention,
     chosen,
+    forced_decoding,
     joined,
     read_pairs,
     read_sources,
@@ -38,33 +38,39 @@ ARCHITECTURES = [
 def test_attention_of_a_known_model_in_a_padded_batch() -> None:
     model = model_with_attention("identity")
     pairs = [pair(model, source, target) for source, target in LENGTHS]
-    found = dict(attention(model, pairs))
+    found = dict(forced_decoding(model, pairs))
     assert sorted(found) == list(range(len(pairs)))
     for index, (source, target) in enumerate(LENGTHS):
         expected = torch.eye(target + 1, source + 1, dtype=torch.float64)
-        torch.testing.assert_close(found[index]["attention"], expected)
+        torch.testing.assert_close(found[index].flows["attention"], expected)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_batch_mates_do_not_change_attention(architecture: str) -> None:
     model = model_of_architecture(architecture)
     pairs = [pair(model, source, target, first) for first, (source, target) in enumerate(LENGTHS)]
-    together = dict(attention(model, pairs))
+    together = dict(forced_decoding(model, pairs))
     for index, one in enumerate(pairs):
-        [(_, alone)] = attention(model, [one])
+        [(_, (alone, gates))] = forced_decoding(model, [one])
         assert list(alone) == (["cc", "ca", "ac", "aa"] if architecture.startswith("dpn") else ["attention"])
         for name, weights in alone.items():
             assert weights.shape == (LENGTHS[index][1] + 1, LENGTHS[index][0] + 1)
-            torch.testing.assert_close(together[index][name], weights, rtol=1e-6, atol=1e-8)
+            torch.testing.assert_close(together[index].flows[name], weights, rtol=1e-6, atol=1e-8)
             torch.testing.assert_close(weights.sum(1), torch.ones_like(weights[:, 0]), rtol=1e-6, atol=1e-6)
+        assert list(gates) == (["cnn", "san", "output"] if architecture.startswith("dpn") else [])
+        for name, values in gates.items():
+            torch.testing.assert_close(together[index].gates[name], values, rtol=1e-6, atol=1e-8)
+            assert values.shape == (LENGTHS[index][1] + 1, {"cnn": 4, "san": 2, "output": 1}[name])
 
 
 def test_more_pairs_than_a_batch_holds() -> None:
     model = model_with_attention("uniform")
     pairs = [pair(model, 1 + i % 9, 2) for i in range(70)]
-    found = dict(attention(model, pairs))
-    assert all(found[i]["attention"].shape == (3, 2 + i % 9) for i in range(70))
-    assert all(torch.allclose(found[i]["attention"].sum(1), torch.ones(3, dtype=torch.float64)) for i in range(70))
+    found = dict(forced_decoding(model, pairs))
+    assert all(found[i].flows["attention"].shape == (3, 2 + i % 9) for i in range(70))
+    assert all(
+        torch.allclose(found[i].flows["attention"].sum(1), torch.ones(3, dtype=torch.float64)) for i in range(70)
+    )
 
 
 def test_subwords_are_joined_into_words() -> None:
@@ -80,7 +86,7 @@ def test_subwords_are_joined_into_words() -> None:
 def test_a_sentence_that_is_too_long() -> None:
     model = model_with_attention("identity")
     with pytest.raises(InputError, match="sentence 2: its target has 1,025 tokens, but the model takes 1,024"):
-        list(attention(model, [pair(model, 1, 1), pair(model, 3, 1024)]))
+        list(forced_decoding(model, [pair(model, 1, 1), pair(model, 3, 1024)]))
 
 
 def parsed(*arguments: object) -> argparse.Namespace:

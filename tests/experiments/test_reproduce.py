@@ -50,10 +50,22 @@ def test_entropies_follow_the_evaluation(tmp_path: Path) -> None:
     plan = reproduce.plan_of(load_table("dpn_table_5"), tmp_path, "paper", [1], 0, tmp_path / "other data", None)
     [(folder, one)] = plan["experiments"].items()
     assert folder == "iwslt14_de_en_10k/dpn/seed_1" and one["data"] == str(tmp_path / "other data")
-    *_, evaluate, entropy = (shlex.split(step) for step in one["command"].split(" && "))
+    *_, evaluate = (shlex.split(step) for step in one["command"].split(" && "))
     assert evaluate[evaluate.index("--subset") + 1] == "test"
+    assert list(plan["entropies"]) == [folder]
+    entropy = shlex.split(plan["entropies"][folder])
     assert entropy[1:4] == ["-m", "fairseq_plugins.analysis", "entropy"]
     assert entropy[entropy.index("--data") + 1] == str(tmp_path / "other data")
+
+
+def test_tables_share_their_experiments(tmp_path: Path) -> None:
+    """The same commands: a row of one table that is done is done for the others."""
+    first, *others = (
+        reproduce.plan_of(load_table(f"dpn_table_{number}"), tmp_path, "small", [1], 0, None, None)["experiments"]
+        for number in (1, 4, 5)
+    )
+    for other in others:
+        assert other["iwslt14_de_en_10k/dpn/seed_1"] == first["iwslt14_de_en_10k/dpn/seed_1"]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +110,7 @@ def test_a_dry_run_shows_every_command_and_leaves_nothing(tmp_path: Path, capfd:
 def test_a_cluster_with_slurm(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     pytest.importorskip("snakemake_executor_plugin_slurm", reason="needs scripts/install.sh --extras workflow")
     profile = str(reproduce.config.CHECKOUT / "configs" / "slurm")
-    arguments = ["mc_rnn_table_2", "--work", str(tmp_path / "work"), "--dry-run", "--profile", profile]
+    arguments = ["mc_rnn_table_2", "--work", str(tmp_path / "work"), "--dry-run", f"--profile={profile}"]
     reproduce.main(arguments)
     shown = "".join(capfd.readouterr())
     assert shown.count("rule experiment:") == 5

@@ -140,11 +140,15 @@ def test_analyses_of_a_checkpoint_and_its_report(trained: Trained, tmp_path: Pat
     assert 0 < value < 4 and finished.stdout == f"attention: {value:.3f} nats\n"
 
     (tmp_path / "empty").write_text("", encoding="utf-8")
+    other = shutil.copytree(trained.data, tmp_path / "other data")
+    for dictionary in other.glob("bin/dict.*.txt"):
+        dictionary.write_text(dictionary.read_text(encoding="utf-8") + "another 1\n", encoding="utf-8")
     for wrong, message in (
         (["alignments", checkpoint, "--sentences", "102"], "there is no sentence 102; there are 101"),
         (["entropy", checkpoint, "--source", tmp_path / "empty", "--target", tmp_path / "empty"], "the file is empty"),
         (["channel-attention", tmp_path / "empty"], "truncated, or not a checkpoint"),
         (["alignments", checkpoint, "--data", tmp_path], "preparation.json"),
+        (["alignments", checkpoint, "--data", other], "are of another size; give its own data"),
     ):
         finished = run_command([*analysis, *wrong, "--output", tmp_path / "nothing"], status=1)
         assert finished.stderr.startswith("error: ") and finished.stderr.count("\n") == 1 and message in finished.stderr

@@ -25,7 +25,10 @@ from fairseq_plugins.corpora.builtin.headlines import HeadlineSampler
 from fairseq_plugins.corpora.builtin.sentences import Sampler
 from fairseq_plugins.corpora.builtin.splits import SIZES, Pair, tokens
 
-__all__ = ["SIZES", "generate_summarization", "generate_translation", "tokens", "word_for_word"]
+__all__ = ["SIZES", "SUFFIXES", "generate_summarization", "generate_translation", "tokens", "word_for_word"]
+
+SUFFIXES = {"translation": ("de", "en"), "summarization": ("article", "title")}
+"""Of the files of each task: what is read, and what it becomes."""
 
 _SOURCE_TOKENS = range(8, 20)
 _ARTICLE_TOKENS = range(15, 61)

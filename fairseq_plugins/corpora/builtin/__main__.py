@@ -8,9 +8,14 @@ from pathlib import Path
 import sacrebleu
 
 from fairseq_plugins import files
-from fairseq_plugins.corpora.builtin import SIZES, generate_summarization, generate_translation, tokens, word_for_word
-
-_SUFFIXES = {"translation": ("de", "en"), "summarization": ("article", "title")}
+from fairseq_plugins.corpora.builtin import (
+    SIZES,
+    SUFFIXES,
+    generate_summarization,
+    generate_translation,
+    tokens,
+    word_for_word,
+)
 
 
 def write(task: str, output: Path, seed: int, sizes: dict[str, int]) -> None:
@@ -19,7 +24,7 @@ def write(task: str, output: Path, seed: int, sizes: dict[str, int]) -> None:
     corpus = generate(seed, sizes)
     with files.atomic_directory(output) as folder:
         for name, pairs in corpus.items():
-            for side, suffix in enumerate(_SUFFIXES[task]):
+            for side, suffix in enumerate(SUFFIXES[task]):
                 lines = [pair[side] for pair in pairs]
                 (folder / f"{name}.{suffix}").write_text(
                     "".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n"
@@ -29,7 +34,7 @@ def write(task: str, output: Path, seed: int, sizes: dict[str, int]) -> None:
             text = "".join(f"{line}\n" for line in glossed)
             (folder / "test.word_for_word.en").write_text(text, encoding="utf-8", newline="\n")
     print(f"{output}: " + ", ".join(f"{len(pairs)} {name}" for name, pairs in corpus.items()))
-    for side, suffix in enumerate(_SUFFIXES[task]):
+    for side, suffix in enumerate(SUFFIXES[task]):
         sentences = [tokens(pair[side]) for pairs in corpus.values() for pair in pairs]
         count = sum(map(len, sentences))
         types = len({word for sentence in sentences for word in sentence})
@@ -47,7 +52,7 @@ def main() -> None:
         epilog="example: python -m fairseq_plugins.corpora.builtin --task translation --output work/builtin/raw",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--task", choices=tuple(_SUFFIXES), default="translation", help="which pairs to write")
+    parser.add_argument("--task", choices=tuple(SUFFIXES), default="translation", help="which pairs to write")
     parser.add_argument("--output", type=Path, required=True, help="folder to write; an existing one is replaced")
     parser.add_argument("--seed", type=int, default=1, help="another seed, another corpus")
     for name, size in SIZES.items():
