@@ -76,29 +76,24 @@ class BufferPool {
   // Uninitialised, of at least `size` bytes.
   Tensor take(int64_t size) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    auto best = free_.end();
-    for (auto block = free_.begin(); block != free_.end(); ++block) {
-      const bool fits = block->numel() >= size && block->numel() <= size + size / 4;
-      if (fits && (best == free_.end() || block->numel() < best->numel())) best = block;
-    }
     Tensor taken;
+    const auto best = best_fit(size);
     if (best != free_.end()) {
       taken = *best;
-      free_.erase(best);
       free_size_ -= taken.numel();
-      used_size_ += taken.numel();
-      most_used_ = std::max(most_used_, used_size_);
-      return taken;
+      free_.erase(best);
+    } else {
+      // No more is held than was ever used at once.
+      const int64_t most = std::max(most_used_, used_size_ + size);
+      while (!free_.empty() && used_size_ + size + free_size_ > most) {
+        free_size_ -= free_.front().numel();
+        free_.pop_front();
+      }
+      taken = at::empty({size}, at::kByte);
+      advise_large_pages(taken.data_ptr(), size);
     }
-    used_size_ += size;
+    used_size_ += taken.numel();
     most_used_ = std::max(most_used_, used_size_);
-    // No more is held than was ever used at once.
-    while (!free_.empty() && used_size_ + free_size_ > most_used_) {
-      free_size_ -= free_.front().numel();
-      free_.pop_front();
-    }
-    taken = at::empty({size}, at::kByte);
-    advise_large_pages(taken.data_ptr(), size);
     return taken;
   }
 
@@ -110,8 +105,18 @@ class BufferPool {
   }
 
  private:
+  // The smallest free block of `size` bytes or up to a quarter more.
+  std::list<Tensor>::iterator best_fit(int64_t size) {
+    auto best = free_.end();
+    for (auto block = free_.begin(); block != free_.end(); ++block) {
+      const bool fits = block->numel() >= size && block->numel() <= size + size / 4;
+      if (fits && (best == free_.end() || block->numel() < best->numel())) best = block;
+    }
+    return best;
+  }
+
   std::mutex mutex_;
-  std::list<Tensor> free_;                                  // the one that was given back first stands first
+  std::list<Tensor> free_;                                 // the one that was given back first stands first
   int64_t free_size_ = 0, used_size_ = 0, most_used_ = 0;  // bytes
 };
 

@@ -86,7 +86,8 @@ class DoublePathConfig(FairseqDataclass):
         default=1.0, metadata={"help": "gain of the SAN paths' final layer norms at the start"}
     )
     gate_gradient_scale: float = field(
-        default=0.01, metadata={"help": "factor of the gates' gradients; 1 lets them close for good"}
+        default=0.01,
+        metadata={"help": "factor of the gates' gradients: with 1 gates soon close for good, with 0 all stay at 0.5"},
     )
     no_scale_cnn_gradient: bool = field(
         default=False,
