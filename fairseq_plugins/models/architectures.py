@@ -16,8 +16,13 @@ def set_defaults(args: Namespace | DictConfig, **defaults: Any) -> None:
 
 
 def complete(cfg: Namespace | DictConfig, options: type[FairseqDataclass]) -> None:
-    """Options that a checkpoint of an earlier version does not know yet take their defaults."""
+    """Options that a checkpoint of an earlier version does not know yet say what that version did.
+
+    That is the option's default, or where the default is another by now, ``before`` in the field's metadata.
+    """
     default = options()
-    missing = [field.name for field in dataclasses.fields(options) if not hasattr(cfg, field.name)]
+    missing = [field for field in dataclasses.fields(options) if not hasattr(cfg, field.name)]
     with open_dict(cfg) if isinstance(cfg, DictConfig) else contextlib.nullcontext():
-        set_defaults(cfg, **{name: getattr(default, name) for name in missing})
+        set_defaults(
+            cfg, **{field.name: field.metadata.get("before", getattr(default, field.name)) for field in missing}
+        )

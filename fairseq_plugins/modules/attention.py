@@ -157,10 +157,12 @@ class ConvolutionalAttention(nn.Module):
     Args:
         size: d.
         dropout: for the initialisation N(0, sqrt((1 - dropout) / d)) of ConvS2S.
+        memory_scale: what M is multiplied by before it is read, as keys and as values.
     """
 
-    def __init__(self, size: int, dropout: float = 0.0) -> None:
+    def __init__(self, size: int, dropout: float = 0.0, memory_scale: float = 1.0) -> None:
         super().__init__()
+        self.memory_scale = memory_scale
         self.in_projection = weight_norm_linear(size, size, math.sqrt(1 - dropout))
         self.out_projection = weight_norm_linear(size, size, math.sqrt(1 - dropout))
 
@@ -187,8 +189,8 @@ class ConvolutionalAttention(nn.Module):
         query = (F.linear(x, in_weight, self.in_projection.bias) + embedded) * math.sqrt(0.5)
         query = _by_sentence(query, memory.output.size(0)).unsqueeze(1)
         output = memory.output.unsqueeze(1)
-        context, attention = dot_product_attention(query, output, output, memory.mask, 1.0, need_weights)
-        context = (context.squeeze(1) * memory.scale).view(x.shape)
+        context, attention = dot_product_attention(query, output, output, memory.mask, self.memory_scale, need_weights)
+        context = (context.squeeze(1) * (self.memory_scale * memory.scale)).view(x.shape)
         context = F.linear(context, out_weight, self.out_projection.bias)
         return context, None if attention is None else attention.view(*x.shape[:2], -1)
 
@@ -207,9 +209,7 @@ class ScalarGate(nn.Module):
 
     Args:
         size: d.
-        gradient_scale: of the gradient of what stands in the sigmoid, the gate's parameters with it. All positions push
-            one scalar the same way: with the paper's optimiser (NAG, 0.25, momentum 0.99) and a scale of 1, gates are
-            at exactly 0 or 1 after some hundred updates, and the path on the other side learns nothing any more.
+        gradient_scale: of the gradient of what stands in the sigmoid, the gate's parameters with it; 0 keeps g at 0.5.
     """
 
     def __init__(self, size: int, gradient_scale: float = 1.0) -> None:
@@ -222,7 +222,7 @@ class ScalarGate(nn.Module):
     def forward(self, own: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
         """Fuses own and other (B, T, d). Returns (B, T, d) and g (B, T, 1)."""
         logit = self.linear(torch.cat([own, other], dim=-1))
-        if logit.requires_grad:
+        if self.gradient_scale != 1 and logit.requires_grad:
             logit = torch.lerp(logit.detach(), logit, self.gradient_scale)
         gate = torch.sigmoid(logit)
         return torch.lerp(own, other, gate), gate

@@ -23,6 +23,8 @@ from .attention import ConvolutionalAttention, Memory, MultiHeadAttention, Scala
 from .convolution import GatedConvolution
 
 PATHS = ("cnn", "san")
+# The embeddings start at N(0, 0.1) and the CNN paths stay about there.
+SAN_MEMORY_SCALE = 0.1
 _SQRT_HALF = math.sqrt(0.5)
 
 
@@ -122,6 +124,7 @@ class SelfAttentionEncoderPath(nn.Module):
         dropout: probability of dropout on the output of each sublayer.
         activation_dropout: probability of dropout after the ReLU.
         output_norm_init: the final layer norm's gain at the start.
+        input_scale: what the embeddings are multiplied by.
     """
 
     def __init__(
@@ -132,9 +135,11 @@ class SelfAttentionEncoderPath(nn.Module):
         ffn_size: int,
         dropout: float,
         activation_dropout: float,
-        output_norm_init: float,
+        output_norm_init: float = 1.0,
+        input_scale: float = 1.0,
     ) -> None:
         super().__init__()
+        self.input_scale = input_scale
         self.layers = nn.ModuleList(
             _SelfAttentionEncoderLayer(size, heads, ffn_size, dropout, activation_dropout) for _ in range(layers)
         )
@@ -143,6 +148,7 @@ class SelfAttentionEncoderPath(nn.Module):
     def forward(self, x: Tensor, real: Tensor) -> Tensor:
         """x (B, S, d), real (B, S), False at padding -> (B, S, d)."""
         mask = real[:, None, None, :]
+        x = x * self.input_scale
         for layer in self.layers:
             x = layer(x, mask)
         return self.output_norm(x)
@@ -159,6 +165,9 @@ class ConvolutionalDecoderPath(nn.Module):
         kernel_width: r.
         dropout: probability of dropout on the input of each convolution.
         encoder_paths: a non-empty subset of :data:`PATHS`.
+        gate_gradient_scale: of Eq. 9's gates (:class:`.ScalarGate`).
+        matches_memory: read the SAN encoder's memory, whose final layer norm leaves it at 1, at
+            :data:`SAN_MEMORY_SCALE`, the scale of this path's own states.
     """
 
     def __init__(
@@ -169,10 +178,13 @@ class ConvolutionalDecoderPath(nn.Module):
         dropout: float,
         encoder_paths: Sequence[str] = PATHS,
         gate_gradient_scale: float = 1.0,
+        matches_memory: bool = False,
     ) -> None:
         super().__init__()
+        scales = {"cnn": 1.0, "san": SAN_MEMORY_SCALE if matches_memory else 1.0}
+        memory_scales = {path: scales[path] for path in encoder_paths}
         self.layers = nn.ModuleList(
-            _ConvolutionalDecoderLayer(size, kernel_width, dropout, encoder_paths, gate_gradient_scale)
+            _ConvolutionalDecoderLayer(size, kernel_width, dropout, memory_scales, gate_gradient_scale)
             for _ in range(layers)
         )
 
@@ -204,9 +216,12 @@ class SelfAttentionDecoderPath(nn.Module):
     """Pre-norm transformer layers whose attention to the encoder's paths is gated, and a final layer norm.
 
     Args:
-        size, layers, heads, ffn_size, dropout, activation_dropout, output_norm_init: as in
+        size, layers, heads, ffn_size, dropout, activation_dropout, output_norm_init, input_scale: as in
             :class:`SelfAttentionEncoderPath`.
         encoder_paths: a non-empty subset of :data:`PATHS`.
+        gate_gradient_scale: of Eq. 9's gates (:class:`.ScalarGate`).
+        matches_memory: read the CNN encoder's memory, which is at the embeddings' scale, through a layer norm without
+            parameters, so that it has the scale of the SAN encoder's.
     """
 
     def __init__(
@@ -217,11 +232,15 @@ class SelfAttentionDecoderPath(nn.Module):
         ffn_size: int,
         dropout: float,
         activation_dropout: float,
-        output_norm_init: float,
+        output_norm_init: float = 1.0,
+        input_scale: float = 1.0,
         encoder_paths: Sequence[str] = PATHS,
         gate_gradient_scale: float = 1.0,
+        matches_memory: bool = False,
     ) -> None:
         super().__init__()
+        self.input_scale = input_scale
+        self.matches_memory = matches_memory
         self.layers = nn.ModuleList(
             _SelfAttentionDecoderLayer(
                 size, heads, ffn_size, dropout, activation_dropout, encoder_paths, gate_gradient_scale
@@ -241,7 +260,11 @@ class SelfAttentionDecoderPath(nn.Module):
         """As :meth:`ConvolutionalDecoderPath.forward`."""
         before = 0 if states is None else states[0].keys.size(2)
         mask = _causal_mask(embedded, real, before)
-        x, results = embedded, []
+        if self.matches_memory and "cnn" in memories and states is None:
+            # Later calls have the memories' projections in their states.
+            output = memories["cnn"].output
+            memories = {**memories, "cnn": memories["cnn"]._replace(output=F.layer_norm(output, output.shape[-1:]))}
+        x, results = embedded * self.input_scale, []
         for i, layer in enumerate(self.layers):
             x, *result = layer(x, memories, mask, None if states is None else states[i], need_attention)
             results.append(result)
@@ -250,13 +273,20 @@ class SelfAttentionDecoderPath(nn.Module):
 
 class _ConvolutionalDecoderLayer(nn.Module):
     def __init__(
-        self, size: int, kernel_width: int, dropout: float, encoder_paths: Sequence[str], gate_gradient_scale: float
+        self,
+        size: int,
+        kernel_width: int,
+        dropout: float,
+        memory_scales: Mapping[str, float],
+        gate_gradient_scale: float,
     ) -> None:
         super().__init__()
         self.dropout = dropout
         self.convolution = GatedConvolution(size, kernel_width, dropout, causal=True)
-        self.attentions = nn.ModuleDict({path: ConvolutionalAttention(size, dropout) for path in encoder_paths})
-        self.gate = ScalarGate(size, gate_gradient_scale) if len(encoder_paths) == 2 else None
+        self.attentions = nn.ModuleDict(
+            {path: ConvolutionalAttention(size, dropout, scale) for path, scale in memory_scales.items()}
+        )
+        self.gate = ScalarGate(size, gate_gradient_scale) if len(memory_scales) == 2 else None
 
     def forward(
         self,

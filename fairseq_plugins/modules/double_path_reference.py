@@ -45,6 +45,7 @@ def convolutional_attention(
     module: ConvolutionalAttention, z: Tensor, embedded: Tensor, memory: Tensor
 ) -> tuple[Tensor, Tensor]:
     """ConvS2S's attention for one position: z and its embedding (d,), memory (S, d) -> (d,) and the weights (S,)."""
+    memory = module.memory_scale * memory
     query = (module.in_projection.weight @ z + module.in_projection.bias + embedded) * math.sqrt(0.5)
     context, weights = attention(query, memory, memory)
     context = math.sqrt(len(memory)) * context
@@ -91,7 +92,7 @@ def convolutional_encoder(path: ConvolutionalEncoderPath, embedded: Tensor) -> T
 
 def self_attention_encoder(path: SelfAttentionEncoderPath, embedded: Tensor) -> Tensor:
     """(S, d) -> (S, d)."""
-    h = embedded
+    h = path.input_scale * embedded
     for layer in path.layers:
         normed = torch.stack([layer_norm(layer.self_attention_norm, x) for x in h])
         h = torch.stack(
@@ -129,7 +130,10 @@ def self_attention_decoder(
     path: SelfAttentionDecoderPath, embedded: Tensor, memories: dict[str, Tensor]
 ) -> tuple[Tensor, dict[str, Tensor], Tensor | None]:
     """As :func:`convolutional_decoder`."""
-    z, weights, gates = embedded, {name: [] for name in memories}, []
+    z, weights, gates = path.input_scale * embedded, {name: [] for name in memories}, []
+    if path.matches_memory and "cnn" in memories:
+        normalized = [(h - h.mean()) / torch.sqrt(h.var(correction=0) + 1e-5) for h in memories["cnn"]]
+        memories = {**memories, "cnn": torch.stack(normalized)}
     for layer in path.layers:
         normed = torch.stack([layer_norm(layer.self_attention_norm, x) for x in z])
         outputs = []

@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 import time
+from argparse import Namespace
 from types import SimpleNamespace
 
 import pytest
@@ -200,13 +201,65 @@ def test_gradient_into_the_cnn_encoder_is_scaled(decoder_paths: str, scale: floa
     torch.testing.assert_close(gradient(), gradient(no_scale_cnn_gradient=True) * scale)
 
 
-def test_san_paths_can_start_at_the_scale_of_the_embeddings() -> None:
+def test_the_contexts_that_a_gate_fuses_start_at_one_scale() -> None:
+    """Eq. 9: while attention is uniform a context is mostly noise, and a gate turns to the quieter one for good."""
+    torch.manual_seed(0)
+    source, target = torch.randint(4, 500, (3, 20)), torch.randint(4, 500, (3, 20))
+
+    def ratios(cross_memory: str) -> dict[str, list[float]]:
+        """Other to own context, in each layer of each path."""
+        cfg = DoublePathConfig(cross_memory=cross_memory)
+        model = DoublePathModel.build_model(cfg, make_task(500)).eval()
+        found: dict[str, list[float]] = {name: [] for name in model.decoder.paths}
+        for name, path in model.decoder.paths.items():
+
+            def keep(module: ScalarGate, inputs: tuple[Tensor, Tensor], _: object, name: str = name) -> None:
+                found[name].append((inputs[1].std() / inputs[0].std()).item())
+
+            for layer in path.layers:
+                layer.gate.register_forward_hook(keep)
+        model.decoder(target, model.encoder(source))
+        return found
+
+    matched, plain = ratios("matched"), ratios("plain")
+    assert all(0.4 < ratio < 2.5 for path in matched.values() for ratio in path), matched
+    assert min(plain["cnn"]) > 5 and max(plain["san"]) < 0.2, plain
+
+
+def test_the_san_memory_keeps_positions_apart() -> None:
+    """Words of the embeddings' scale would be lost beside the residual branches."""
+    torch.manual_seed(0)
+    source = torch.randint(4, 500, (3, 20))
+
+    def mean_cosine(scale: float | None) -> float:
+        model = DoublePathModel.build_model(DoublePathConfig(san_input_scale=scale), make_task(500)).eval()
+        memory = F.normalize(model.encoder(source)["san"][0], dim=-1)
+        cosines = memory @ memory.transpose(1, 2)
+        return (cosines.sum() - cosines.diagonal(dim1=1, dim2=2).sum()).item() / (3 * 20 * 19)
+
+    assert mean_cosine(None) < 0.4 < 0.6 < mean_cosine(1.0)
+
+
+def test_a_checkpoint_from_before_these_options_keeps_the_old_scales() -> None:
+    cfg = Namespace(encoder_embed_dim=8, decoder_embed_dim=8, encoder_attention_heads=2, decoder_attention_heads=2)
+    model = DoublePathModel.build_model(cfg, make_task())
+    assert (cfg.san_input_scale, cfg.cross_memory) == (1.0, "plain")
+    assert model.encoder.paths["san"].input_scale == model.decoder.paths["san"].input_scale == 1.0
+    assert not model.decoder.paths["san"].matches_memory
+    assert model.decoder.paths["cnn"].layers[0].attentions["san"].memory_scale == 1.0
+
+
+def test_san_paths_can_start_at_another_scale() -> None:
     torch.manual_seed(0)
     task = make_task(500)
-    model = DoublePathModel.build_model(DoublePathConfig(san_output_norm_init=0.1), task).eval()
+    cfg = DoublePathConfig(
+        encoder_san_output_norm_init=0.1, decoder_san_output_norm_init=0.5, cross_memory="plain", san_input_scale=1.0
+    )
+    model = DoublePathModel.build_model(cfg, task).eval()
     encoded = model.encoder(torch.randint(4, 500, (3, 20)))
     assert encoded["san"][0].std().item() == pytest.approx(0.1, rel=0.05)
     assert 0.08 < encoded["cnn"][0].std().item() < 0.2
+    assert (model.decoder.paths["san"].output_norm.weight == 0.5).all()
     _, extra = model.decoder(torch.randint(4, 500, (3, 20)), encoded, need_attention_flows=True)
     for weights in extra["flows"].values():
         entropy = -(weights * weights.log()).sum(-1).mean() / torch.tensor(20.0).log()

@@ -37,13 +37,14 @@ def randomised(module: nn.Module) -> nn.Module:
 def encoder_path(kind: str) -> nn.Module:
     if kind == "cnn":
         return randomised(ConvolutionalEncoderPath(SIZE, layers=3, kernel_width=3, dropout=0.1))
-    return randomised(SelfAttentionEncoderPath(SIZE, 2, 2, 9, 0.1, 0.1, 0.1))
+    return randomised(SelfAttentionEncoderPath(SIZE, 2, 2, 9, 0.1, 0.1, input_scale=3.0))
 
 
-def decoder_path(kind: str, encoder_paths: tuple[str, ...] = ("cnn", "san")) -> nn.Module:
+def decoder_path(kind: str, encoder_paths: tuple[str, ...] = ("cnn", "san"), matches_memory: bool = True) -> nn.Module:
+    options = {"encoder_paths": encoder_paths, "matches_memory": matches_memory}
     if kind == "cnn":
-        return randomised(ConvolutionalDecoderPath(SIZE, 3, 3, 0.1, encoder_paths))
-    return randomised(SelfAttentionDecoderPath(SIZE, 2, 2, 9, 0.1, 0.1, 0.1, encoder_paths))
+        return randomised(ConvolutionalDecoderPath(SIZE, 3, 3, 0.1, **options))
+    return randomised(SelfAttentionDecoderPath(SIZE, 2, 2, 9, 0.1, 0.1, input_scale=3.0, **options))
 
 
 REFERENCE: dict[str, dict[str, Callable]] = {
@@ -73,11 +74,14 @@ def test_encoder_paths_equal_the_reference(kind: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("need_attention", [False, True])
+@pytest.mark.parametrize("matches_memory", [False, True])
 @pytest.mark.parametrize("encoder_paths", ENCODER_PATHS, ids=",".join)
 @pytest.mark.parametrize("kind", ["cnn", "san"])
-def test_decoder_paths_equal_the_reference(kind: str, encoder_paths: tuple[str, ...], need_attention: bool) -> None:
+def test_decoder_paths_equal_the_reference(
+    kind: str, encoder_paths: tuple[str, ...], matches_memory: bool, need_attention: bool
+) -> None:
     """Eq. 4 to 9; with the weights asked for (explicit softmax) and without (the fused product)."""
-    path, x = decoder_path(kind, encoder_paths), random(5, SIZE)
+    path, x = decoder_path(kind, encoder_paths, matches_memory), random(5, SIZE)
     memories = {name: random(4, SIZE) for name in encoder_paths}
     expected, weights, gates = REFERENCE["decoder"][kind](path, x, memories)
     real = torch.ones(1, 4, dtype=torch.bool)
