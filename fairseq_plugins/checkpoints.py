@@ -19,7 +19,8 @@ from typing import Any
 
 import torch
 
-from .files import InputError, atomic_file, nearest, report_input_errors
+from .errors import InputError, nearest, report_input_errors
+from .files import atomic_file
 
 logger = logging.getLogger(__name__)
 

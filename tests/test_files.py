@@ -1,4 +1,4 @@
-"""Files that are whole or absent, and one-sentence errors."""
+"""Files that are whole or absent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.files import InputError, atomic_directory, atomic_file, read_lines, report_input_errors, sha256
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.files import atomic_directory, atomic_file, read_lines, sha256
 
 
 @pytest.fixture
@@ -116,18 +117,3 @@ def test_read_lines_of_a_damaged_gzip_file(tmp_path: Path, damage) -> None:
             list(read_lines(tmp_path / "text.gz"))
     else:
         assert list(read_lines(tmp_path / "text.gz")) == []
-
-
-def test_report_input_errors(capsys: pytest.CaptureFixture[str]) -> None:
-    def main() -> None:
-        raise InputError("text: no such file")
-
-    with pytest.raises(SystemExit) as exit_:
-        report_input_errors(main)
-    assert exit_.value.code == 1
-    assert capsys.readouterr().err == "error: text: no such file\n"
-
-
-def test_report_input_errors_hides_no_other_error() -> None:
-    with pytest.raises(ZeroDivisionError):
-        report_input_errors(lambda: print(1 / 0))

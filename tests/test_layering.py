@@ -10,7 +10,8 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "fairseq_plugins"
 
 FORBIDDEN = {
-    "files.py": ("fairseq", "torch", "fairseq_plugins."),
+    "errors.py": ("fairseq", "torch"),
+    "files.py": ("fairseq", "torch"),
     "kernels": ("fairseq", "fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.corpora"),
     "modules": ("fairseq", "fairseq_plugins.models", "fairseq_plugins.corpora", "fairseq_plugins.experiments"),
     "corpora": ("fairseq", "torch", "fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.experiments"),
@@ -18,6 +19,13 @@ FORBIDDEN = {
     "models": ("fairseq_plugins.corpora", "fairseq_plugins.experiments"),
     "analysis": ("fairseq_plugins.experiments",),
     "experiments": ("fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.kernels"),
+}
+
+# What of ours a room may import, beside what is in it.
+OURS = {
+    "errors.py": (),
+    "files.py": ("errors",),
+    "corpora": ("errors", "files"),
 }
 
 
@@ -36,21 +44,33 @@ def imported_modules(path: Path) -> set[str]:
 
 
 def is_in(name: str, forbidden: str) -> bool:
-    return (
-        name.startswith(forbidden) if forbidden.endswith(".") else name == forbidden or name.startswith(forbidden + ".")
-    )
+    return name == forbidden or name.startswith(forbidden + ".")
+
+
+def imports_of(room: str) -> list[tuple[Path, str]]:
+    """Each file of a room with each name that it imports."""
+    root = PACKAGE / room
+    files = [root] if root.is_file() else sorted(root.rglob("*.py"))
+    assert files
+    return [(path.relative_to(PACKAGE), name) for path in files for name in sorted(imported_modules(path))]
 
 
 @pytest.mark.parametrize("room", FORBIDDEN)
 def test_imports_run_downward(room: str) -> None:
-    root = PACKAGE / room
-    files = [root] if root.is_file() else sorted(root.rglob("*.py"))
-    assert files
     wrong = [
-        f"{path.relative_to(PACKAGE)} imports {name}"
-        for path in files
-        for name in sorted(imported_modules(path))
-        for forbidden in FORBIDDEN[room]
-        if is_in(name, forbidden)
+        f"{path} imports {name}"
+        for path, name in imports_of(room)
+        if any(is_in(name, forbidden) for forbidden in FORBIDDEN[room])
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("room", OURS)
+def test_rooms_import_of_ours_only_what_they_may(room: str) -> None:
+    allowed = [f"fairseq_plugins.{name}" for name in (*OURS[room], room.removesuffix(".py"))]
+    wrong = [
+        f"{path} imports {name}"
+        for path, name in imports_of(room)
+        if is_in(name, "fairseq_plugins") and not any(is_in(name, other) for other in allowed)
     ]
     assert not wrong

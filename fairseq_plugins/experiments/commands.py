@@ -22,7 +22,7 @@ from typing import NoReturn
 from .. import __path__ as package_path
 from ..corpora.builtin import SUFFIXES
 from ..corpora.parallel import Preparation
-from ..files import InputError, nearest, report_input_errors
+from ..errors import InputError, nearest, report_input_errors
 from .config import CHECKOUT, Configuration, Section
 
 # Set by the scripts' own arguments: in a configuration they would tie an experiment to one place.

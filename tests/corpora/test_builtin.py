@@ -29,7 +29,7 @@ from fairseq_plugins.corpora.builtin.lexicon import ADJECTIVES, FRAMES, MODALS, 
 from fairseq_plugins.corpora.builtin.meaning import Clause, Location, NounPhrase
 from fairseq_plugins.corpora.builtin.sentences import Sampler, written
 from fairseq_plugins.corpora.builtin.splits import split
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 
 Corpus = dict[str, list[tuple[str, str]]]
 
