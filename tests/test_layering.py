@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "fairseq_plugins"
 FORBIDDEN = {
     "errors.py": ("fairseq", "torch"),
     "files.py": ("fairseq", "torch"),
+    "versions.py": ("fairseq", "torch"),
     "kernels": ("fairseq", "fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.corpora"),
     "modules": ("fairseq", "fairseq_plugins.models", "fairseq_plugins.corpora", "fairseq_plugins.experiments"),
     "corpora": ("fairseq", "torch", "fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.experiments"),
@@ -25,7 +26,8 @@ FORBIDDEN = {
 OURS = {
     "errors.py": (),
     "files.py": ("errors",),
-    "corpora": ("errors", "files"),
+    "versions.py": (),
+    "corpora": ("errors", "files", "versions"),
 }
 
 
