@@ -23,7 +23,7 @@ from models import PRESETS, batch, beam_search, model_of, task_of
 from timing import take_turns, versions, write_json
 from torch import nn
 
-from fairseq_plugins.modules import ConventionalRNN, HigherOrderRNN, MultiChannelRNN, RecurrentLayer
+from fairseq_plugins.modules import ConventionalRNN, HigherOrderRNN, MultiChannelRNN, RecurrentNetwork
 
 HIDDEN = 256
 ROWS = (5, 320)
@@ -32,7 +32,7 @@ STEPS = 20
 CELL = "torch.nn.LSTMCell"
 
 
-def layers() -> dict[str, RecurrentLayer]:
+def layers() -> dict[str, RecurrentNetwork]:
     return {
         "LSTM, ours": ConventionalRNN(HIDDEN, HIDDEN),
         "MC-RNN-2": MultiChannelRNN(HIDDEN, HIDDEN, 2),
@@ -54,7 +54,7 @@ def steps(rows: int, device: str) -> dict[str, Callable[[], None]]:
         for _ in range(STEPS):
             state = cell(x, state)
 
-    def run_of(layer: RecurrentLayer) -> Callable[[], None]:
+    def run_of(layer: RecurrentNetwork) -> Callable[[], None]:
         layer = layer.to(device)
         step = layer.stepper(rows)
 

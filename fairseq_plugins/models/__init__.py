@@ -1,5 +1,7 @@
 """fairseq models; importing them registers them and their architectures."""
 
-from . import double_path, recurrent_seq2seq, single_path_baselines
+from . import double_path, presets, recurrent_seq2seq
 
-__all__ = ["double_path", "recurrent_seq2seq", "single_path_baselines"]
+__all__ = ["double_path", "presets", "recurrent_seq2seq"]
+
+presets.register_architectures()

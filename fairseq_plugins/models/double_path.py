@@ -23,56 +23,51 @@ Symbols: B batch, S source tokens, T target tokens, d embedding size, V vocabula
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
 import math
-from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
 import torch
 import torch.nn.functional as F
 from fairseq.data import Dictionary
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import (
-    FairseqEncoder,
-    FairseqEncoderDecoderModel,
-    FairseqIncrementalDecoder,
-    register_model,
-    register_model_architecture,
-)
+from fairseq.dataclass import ChoiceEnum
+from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder, register_model
 from fairseq.modules import PositionalEmbedding
 from fairseq.modules.grad_multiply import GradMultiply
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..modules.attention import Memory, ScalarGate
+from ..modules.attention import Memory
 from ..modules.convolution import remove_weight_norm
-from ..modules.double_path import (
-    PATHS,
-    ConvolutionalDecoderPath,
-    ConvolutionalEncoderPath,
-    PathOutput,
-    SelfAttentionDecoderPath,
-    SelfAttentionEncoderPath,
-)
-from .architectures import complete, set_defaults
+from ..modules.double_path.decoder import ConvolutionalDecoderPath, PathOutput, SelfAttentionDecoderPath
+from ..modules.double_path.encoder import ConvolutionalEncoderPath, SelfAttentionEncoderPath, SelfAttentionOptions
+from ..modules.double_path.gate import PATHS, ScalarGate
 from .beam_groups import regroup, reorder_encoder_out
+from .options import (
+    EmbeddingOptions,
+    SharingOptions,
+    build_embeddings,
+    check_sharing,
+    check_sizes,
+    complete,
+    position_options,
+    tie_output,
+)
 
 _CROSS_MEMORIES = ChoiceEnum(["matched", "plain"])
 
 
 @dataclass
-class DoublePathConfig(FairseqDataclass):
+class DoublePathConfig(EmbeddingOptions, SharingOptions, position_options(1024)):
     """The options of ``double_path``; the sizes are those of IWSLT'14 German-English."""
 
     encoder_paths: str = field(default="cnn,san", metadata={"help": "paths of the encoder: cnn, san or cnn,san"})
-    encoder_embed_dim: int = field(default=256, metadata={"help": "width of both encoder paths and of the embeddings"})
     encoder_cnn_layers: int = field(default=4, metadata={"help": "convolutions of the encoder's CNN path"})
     encoder_kernel_width: int = field(default=3, metadata={"help": "width of the encoder's convolutions, odd"})
     encoder_san_layers: int = field(default=2, metadata={"help": "layers of the encoder's self-attention path"})
     encoder_attention_heads: int = field(default=4, metadata={"help": "heads of the encoder's self-attention"})
     encoder_ffn_embed_dim: int = field(default=1024, metadata={"help": "filter size of the encoder's SAN path"})
     decoder_paths: str = field(default="cnn,san", metadata={"help": "paths of the decoder: cnn, san or cnn,san"})
-    decoder_embed_dim: int = field(default=256, metadata={"help": "the same for the decoder, equal to the encoder's"})
     decoder_cnn_layers: int = field(default=4, metadata={"help": "convolutions of the decoder's CNN path"})
     decoder_kernel_width: int = field(default=3, metadata={"help": "width of the decoder's convolutions"})
     decoder_san_layers: int = field(default=2, metadata={"help": "layers of the decoder's self-attention path"})
@@ -114,15 +109,6 @@ class DoublePathConfig(FairseqDataclass):
         default=False,
         metadata={"help": "do not divide the gradient into the encoder's CNN path by twice the CNN decoder's layers"},
     )
-    share_decoder_input_output_embed: bool = field(
-        default=False, metadata={"help": "one table for target embeddings and output layer"}
-    )
-    share_all_embeddings: bool = field(
-        default=False,
-        metadata={"help": "one table for source embeddings, target embeddings and output layer (joined dictionary)"},
-    )
-    max_source_positions: int = field(default=1024, metadata={"help": "longest source in tokens"})
-    max_target_positions: int = field(default=1024, metadata={"help": "longest target in tokens"})
 
 
 @register_model("double_path", dataclass=DoublePathConfig)
@@ -134,10 +120,12 @@ class DoublePathModel(FairseqEncoderDecoderModel):
         """Raises InputError if the options contradict each other or the task's dictionaries."""
         complete(cfg, DoublePathConfig)
         _check(cfg, task)
-        source, target = task.source_dictionary, task.target_dictionary
-        encoder_embed = _embedding(source, cfg.encoder_embed_dim)
-        decoder_embed = encoder_embed if cfg.share_all_embeddings else _embedding(target, cfg.decoder_embed_dim)
-        return cls(DoublePathEncoder(source, encoder_embed, cfg), DoublePathDecoder(target, decoder_embed, cfg))
+        # Both sides have one width.
+        encoder_embed, decoder_embed = build_embeddings(
+            cfg, task, lambda dictionary, _: _embedding(dictionary, cfg.encoder_embed_dim)
+        )
+        encoder = DoublePathEncoder(task.source_dictionary, encoder_embed, cfg)
+        return cls(encoder, DoublePathDecoder(task.target_dictionary, decoder_embed, cfg))
 
 
 class DoublePathEncoder(FairseqEncoder):
@@ -157,16 +145,7 @@ class DoublePathEncoder(FairseqEncoder):
                     size, cfg.encoder_cnn_layers, cfg.encoder_kernel_width, cfg.dropout
                 )
             else:
-                self.paths[path] = SelfAttentionEncoderPath(
-                    size,
-                    cfg.encoder_san_layers,
-                    cfg.encoder_attention_heads,
-                    cfg.encoder_ffn_embed_dim,
-                    cfg.dropout,
-                    cfg.activation_dropout,
-                    cfg.encoder_san_output_norm_init,
-                    _san_input_scale(cfg, size),
-                )
+                self.paths[path] = SelfAttentionEncoderPath(_self_attention(cfg, "encoder"))
         scaled = "cnn" in _paths("--decoder-paths", cfg.decoder_paths) and not cfg.no_scale_cnn_gradient
         self.cnn_gradient_scale = 1 / (2 * cfg.decoder_cnn_layers) if scaled else 1.0
 
@@ -237,24 +216,12 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
                 )
             else:
                 self.paths[path] = SelfAttentionDecoderPath(
-                    size,
-                    cfg.decoder_san_layers,
-                    cfg.decoder_attention_heads,
-                    cfg.decoder_ffn_embed_dim,
-                    cfg.dropout,
-                    cfg.activation_dropout,
-                    cfg.decoder_san_output_norm_init,
-                    _san_input_scale(cfg, size),
-                    encoder_paths,
-                    cfg.gate_gradient_scale,
-                    matches_memory,
+                    _self_attention(cfg, "decoder"), encoder_paths, cfg.gate_gradient_scale, matches_memory
                 )
         self.gate = ScalarGate(size, cfg.gate_gradient_scale) if len(self.paths) == 2 else None
         self.output_projection = nn.Linear(size, len(dictionary))
         nn.init.zeros_(self.output_projection.bias)
-        if cfg.share_decoder_input_output_embed or cfg.share_all_embeddings:
-            self.output_projection.weight = embed_tokens.weight
-        else:
+        if not tie_output(cfg, self.output_projection, embed_tokens):
             nn.init.uniform_(self.output_projection.weight, -0.1, 0.1)
 
     def forward(
@@ -375,14 +342,11 @@ def _check(cfg: DoublePathConfig, task: FairseqTask) -> None:
         names = ["embed_dim"]
         names += ["cnn_layers", "kernel_width"] if "cnn" in paths else []
         names += ["san_layers", "attention_heads", "ffn_embed_dim"] if "san" in paths else []
-        values = {name: getattr(cfg, f"{side}_{name}") for name in names}
-        for name, value in values.items():
-            if value < 1:
-                raise InputError(f"{_option(side, name)} must be at least 1, not {value}")
-        if "san" in paths and values["embed_dim"] % values["attention_heads"]:
+        check_sizes(cfg, [f"{side}_{name}" for name in names])
+        size, heads = getattr(cfg, f"{side}_embed_dim"), getattr(cfg, f"{side}_attention_heads")
+        if "san" in paths and size % heads:
             raise InputError(
-                f"{_option(side, 'embed_dim')} {values['embed_dim']} cannot be split among "
-                f"{_option(side, 'attention_heads')} {values['attention_heads']}: choose a multiple"
+                f"--{side}-embed-dim {size} cannot be split among --{side}-attention-heads {heads}: choose a multiple"
             )
     if cfg.encoder_kernel_width % 2 == 0:
         raise InputError(f"--encoder-kernel-width must be odd, not {cfg.encoder_kernel_width}: its windows are centred")
@@ -391,19 +355,21 @@ def _check(cfg: DoublePathConfig, task: FairseqTask) -> None:
             f"--encoder-embed-dim {cfg.encoder_embed_dim} and --decoder-embed-dim {cfg.decoder_embed_dim} must be "
             "equal: the CNN path compares its own states with the encoder's"
         )
-    if cfg.share_all_embeddings and task.source_dictionary != task.target_dictionary:
-        raise InputError(
-            "--share-all-embeddings needs a joined dictionary (fairseq-preprocess --joined-dictionary); "
-            "with separate dictionaries take --arch double_path, or dpn_nist_zh_en with its sizes"
-        )
+    check_sharing(cfg, task)
 
 
-def _san_input_scale(cfg: DoublePathConfig, size: int) -> float:
-    return math.sqrt(size) if cfg.san_input_scale is None else cfg.san_input_scale
-
-
-def _option(side: str, name: str) -> str:
-    return f"--{side}-{name}".replace("_", "-")
+def _self_attention(cfg: DoublePathConfig, side: str) -> SelfAttentionOptions:
+    size = getattr(cfg, f"{side}_embed_dim")
+    return SelfAttentionOptions(
+        size,
+        getattr(cfg, f"{side}_san_layers"),
+        getattr(cfg, f"{side}_attention_heads"),
+        getattr(cfg, f"{side}_ffn_embed_dim"),
+        cfg.dropout,
+        cfg.activation_dropout,
+        getattr(cfg, f"{side}_san_output_norm_init"),
+        math.sqrt(size) if cfg.san_input_scale is None else cfg.san_input_scale,
+    )
 
 
 def _check_length(side: str, tokens: Tensor, longest: int) -> None:
@@ -426,29 +392,3 @@ def _positions(number: int, embed_dim: int, padding_idx: int) -> nn.Module:
     nn.init.normal_(positions.weight, std=0.1)
     nn.init.zeros_(positions.weight[padding_idx])
     return positions
-
-
-@register_model_architecture("double_path", "dpn_iwslt_de_en")
-def dpn_iwslt_de_en(args: Namespace) -> None:
-    """DPN-S2S of the paper's Tables 1 and 4 (M9): 4 convolutions and 2 self-attention layers of 256, one table."""
-    set_defaults(args, share_all_embeddings=True)
-
-
-@register_model_architecture("double_path", "dpn_gigaword")
-def dpn_gigaword(args: Namespace) -> None:
-    """DPN-S2S of the paper's Table 3: as for IWSLT'14."""
-    dpn_iwslt_de_en(args)
-
-
-@register_model_architecture("double_path", "dpn_nist_zh_en")
-def dpn_nist_zh_en(args: Namespace) -> None:
-    """DPN-S2S of the paper's Table 2: 12 convolutions and 6 self-attention layers, a dictionary for each side."""
-    set_defaults(
-        args,
-        encoder_cnn_layers=12,
-        encoder_san_layers=6,
-        decoder_cnn_layers=12,
-        decoder_san_layers=6,
-        dropout=0.2,
-        share_decoder_input_output_embed=True,
-    )

@@ -16,96 +16,57 @@ Symbols: B batch, S source tokens, T target tokens, E embedding size, H hidden s
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
-from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
-from fairseq import utils
 from fairseq.data import Dictionary
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import (
-    FairseqEncoder,
-    FairseqEncoderDecoderModel,
-    FairseqIncrementalDecoder,
-    register_model,
-    register_model_architecture,
-)
+from fairseq.dataclass import ChoiceEnum
+from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder, register_model
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..modules import (
-    RECURRENT_LAYERS,
-    AdditiveAttention,
-    LayerOptions,
-    RecurrentStack,
-    RecurrentState,
-    reorder_states,
-)
-from ..modules.connected_rnn import CELLS, CONNECTIONS
-from ..modules.multi_channel_rnn import CONNECTION_INITS
-from ..modules.recurrent_stack import StackOutput
-from .architectures import complete, set_defaults
+from ..modules import AdditiveAttention, RecurrentStack, RecurrentState, StackOutput, reorder_states
 from .beam_groups import regroup, reorder_encoder_out
+from .options import (
+    PretrainedEmbeddingOptions,
+    SharingOptions,
+    build_embeddings,
+    check_sharing,
+    check_sizes,
+    complete,
+    load_pretrained,
+    position_options,
+    recurrent_layer,
+    recurrent_layer_options,
+    tie_output,
+)
 
-_LAYERS = ChoiceEnum(list(RECURRENT_LAYERS))
-_CELLS = ChoiceEnum(list(CELLS))
-_CONNECTIONS = ChoiceEnum(list(CONNECTIONS))
-_CONNECTION_INITS = ChoiceEnum(list(CONNECTION_INITS))
+Level = TypeVar("Level")
+
 _DECODER_ATTENTIONS = ChoiceEnum(["input-feed", "output"])
 
 
 @dataclass
-class RecurrentSeq2SeqConfig(FairseqDataclass):
+class RecurrentSeq2SeqConfig(
+    PretrainedEmbeddingOptions, SharingOptions, recurrent_layer_options("encoder", "decoder"), position_options(100_000)
+):
     """The options of ``recurrent_seq2seq``; the defaults are those of the IWSLT'14 German-English baseline."""
 
-    encoder_embed_dim: int = field(default=256, metadata={"help": "size of the source embeddings"})
-    encoder_embed_path: Optional[str] = field(  # noqa: UP045
-        default=None,
-        metadata={"help": "pre-trained source embeddings: a header line, then a token and its vector on each line"},
-    )
-    encoder_freeze_embed: bool = field(default=False, metadata={"help": "do not train the source embeddings"})
     encoder_hidden_size: int = field(default=256, metadata={"help": "hidden size of each direction of the encoder"})
     encoder_layers: int = field(default=2, metadata={"help": "number of encoder layers, each with two directions"})
-    encoder_recurrent_layer: _LAYERS = field(default="lstm", metadata={"help": "kind of the encoder's layers"})
-    decoder_embed_dim: int = field(default=256, metadata={"help": "size of the target embeddings and of the readout"})
-    decoder_embed_path: Optional[str] = field(  # noqa: UP045
-        default=None, metadata={"help": "pre-trained target embeddings, in the form of --encoder-embed-path"}
-    )
-    decoder_freeze_embed: bool = field(default=False, metadata={"help": "do not train the target embeddings"})
     decoder_hidden_size: int = field(default=256, metadata={"help": "hidden size of the decoder"})
     decoder_layers: int = field(default=2, metadata={"help": "number of decoder layers"})
-    decoder_recurrent_layer: _LAYERS = field(default="lstm", metadata={"help": "kind of the decoder's layers"})
     decoder_attention: _DECODER_ATTENTIONS = field(
         default="input-feed",
         metadata={"help": "input-feed: the context enters the recurrence (Bahdanau); output: only the readout (Luong)"},
     )
-    channels: int = field(default=3, metadata={"help": "channels of mc_rnn layers: block size minus one"})
-    order: int = field(default=3, metadata={"help": "earlier outputs that ho_rnn layers read at every step"})
-    cell: _CELLS = field(default="lstm", metadata={"help": "cell inside mc_rnn and ho_rnn layers"})
-    connection: _CONNECTIONS = field(
-        default="state",
-        metadata={
-            "help": "connections of mc_rnn and ho_rnn layers: between outputs (state, Eq. 2) or into the gates (gate)"
-        },
-    )
-    connection_init: _CONNECTION_INITS = field(
-        default="identity", metadata={"help": "how the connections of mc_rnn layers start (--connection state)"}
-    )
     dropout: float = field(
         default=0.3, metadata={"help": "probability of dropout on embeddings, between layers and on the readout"}
     )
-    share_decoder_input_output_embed: bool = field(
-        default=False, metadata={"help": "one table for target embeddings and output layer"}
-    )
-    share_all_embeddings: bool = field(
-        default=False,
-        metadata={"help": "one table for source embeddings, target embeddings and output layer (joined dictionary)"},
-    )
-    max_source_positions: int = field(default=100_000, metadata={"help": "longest source in tokens"})
-    max_target_positions: int = field(default=100_000, metadata={"help": "longest target in tokens"})
 
 
 @register_model("recurrent_seq2seq", dataclass=RecurrentSeq2SeqConfig)
@@ -117,14 +78,12 @@ class RecurrentSeq2SeqModel(FairseqEncoderDecoderModel):
         """Raises InputError if the options contradict each other or the task's dictionaries."""
         complete(cfg, RecurrentSeq2SeqConfig)
         _check(cfg, task)
-        source, target = task.source_dictionary, task.target_dictionary
-        encoder_embed = _embedding(source, cfg.encoder_embed_dim, cfg.encoder_embed_path, cfg.encoder_freeze_embed)
-        if cfg.share_all_embeddings:
-            decoder_embed = encoder_embed
-        else:
-            decoder_embed = _embedding(target, cfg.decoder_embed_dim, cfg.decoder_embed_path, cfg.decoder_freeze_embed)
-        encoder = RecurrentEncoder(source, encoder_embed, cfg)
-        decoder = RecurrentDecoder(target, decoder_embed, encoder.output_size, cfg)
+        encoder_embed, decoder_embed = build_embeddings(
+            cfg, task, lambda dictionary, side: _embedding(dictionary, side, cfg)
+        )
+        encoder = RecurrentEncoder(task.source_dictionary, encoder_embed, cfg)
+        stack = encoder.stack
+        decoder = RecurrentDecoder(task.target_dictionary, decoder_embed, stack.output_size, stack.summary_sizes, cfg)
         return cls(encoder, decoder)
 
 
@@ -136,16 +95,7 @@ class RecurrentEncoder(FairseqEncoder):
         self.padding_idx = dictionary.pad()
         self.dropout = cfg.dropout
         self.embed_tokens = embed_tokens
-        self.stack = RecurrentStack(
-            cfg.encoder_recurrent_layer,
-            embed_tokens.embedding_dim,
-            cfg.encoder_hidden_size,
-            cfg.encoder_layers,
-            bidirectional=True,
-            dropout=cfg.dropout,
-            options=_layer_options(cfg),
-        )
-        self.output_size = self.stack.output_size
+        self.stack = _stack(cfg, "encoder", embed_tokens.embedding_dim, bidirectional=True)
         self._max_source_positions = cfg.max_source_positions
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused: Any) -> dict[str, list[Tensor]]:
@@ -167,18 +117,24 @@ class RecurrentEncoder(FairseqEncoder):
         result = self._read(src_tokens, lengths, left_padding)
         position = torch.arange(size, device=src_tokens.device)
 
-        hidden_size = self.stack.hidden_size
-        rows = torch.arange(len(lengths), device=lengths.device)
-        summaries = [
-            torch.cat([output[lengths - 1, rows, :hidden_size], output[0, :, hidden_size:]], dim=-1)
-            for output in result.layer_outputs
-        ]
         return {
             "encoder_out": [result.output.transpose(0, 1)],
             "encoder_padding_mask": [position >= lengths.unsqueeze(1)],
-            "summaries": summaries,
+            "summaries": self.stack.summaries(result, lengths),
             "source_positions": [(position - left_padding) % size],
-            "sentences": [rows],
+            "sentences": [torch.arange(len(lengths), device=lengths.device)],
+        }
+
+    def details(self, src_tokens: Tensor) -> dict[str, Tensor]:
+        """What happens inside the layers (``StackOutput.details``): each (B, S, ...), in the order of ``src_tokens``
+        (B, S), zero at padding."""
+        lengths, left_padding = self._padding(src_tokens)
+        details = self._read(src_tokens, lengths, left_padding, need_details=True).details
+        size = src_tokens.size(1)
+        positions = (torch.arange(size, device=src_tokens.device) - left_padding) % size
+        return {
+            name: value.transpose(0, 1).gather(1, positions.unsqueeze(-1).expand(-1, -1, value.size(-1)))
+            for name, value in details.items()
         }
 
     def channel_attention(self, src_tokens: Tensor) -> list[Tensor] | None:
@@ -187,16 +143,8 @@ class RecurrentEncoder(FairseqEncoder):
         Each is (B, S, C), channels 1 to C, in the order of ``src_tokens`` (B, S), zero at padding. None where the
         layers have no channels.
         """
-        lengths, left_padding = self._padding(src_tokens)
-        attention = self._read(src_tokens, lengths, left_padding, need_channel_attention=True).channel_attention
-        if attention is None:
-            return None
-        size = src_tokens.size(1)
-        positions = (torch.arange(size, device=src_tokens.device) - left_padding) % size
-        return [
-            weights.transpose(0, 1).gather(1, positions.unsqueeze(-1).expand(-1, -1, weights.size(-1)))
-            for weights in attention
-        ]
+        details = self.details(src_tokens)
+        return [value for name, value in details.items() if name.endswith(".channel_attention")] or None
 
     def _padding(self, src_tokens: Tensor) -> tuple[Tensor, Tensor]:
         """The numbers of real tokens (B,), and of positions before the first of them (B, 1)."""
@@ -204,13 +152,13 @@ class RecurrentEncoder(FairseqEncoder):
         return real.sum(dim=1), real.long().argmax(dim=1, keepdim=True)
 
     def _read(
-        self, src_tokens: Tensor, lengths: Tensor, left_padding: Tensor, need_channel_attention: bool = False
+        self, src_tokens: Tensor, lengths: Tensor, left_padding: Tensor, need_details: bool = False
     ) -> StackOutput:
         """Runs the stack over the sentences, real tokens to the left."""
         size = src_tokens.size(1)
         tokens = src_tokens.gather(1, (torch.arange(size, device=src_tokens.device) + left_padding) % size)
         x = F.dropout(self.embed_tokens(tokens), self.dropout, self.training)
-        return self.stack(x.transpose(0, 1), lengths, need_channel_attention=need_channel_attention)
+        return self.stack(x.transpose(0, 1), lengths, need_details=need_details)
 
     def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
         return reorder_encoder_out(encoder_out, new_order)
@@ -223,7 +171,12 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     """A stack of recurrent layers with additive attention to the encoder."""
 
     def __init__(
-        self, dictionary: Dictionary, embed_tokens: nn.Embedding, encoder_size: int, cfg: RecurrentSeq2SeqConfig
+        self,
+        dictionary: Dictionary,
+        embed_tokens: nn.Embedding,
+        encoder_size: int,
+        summary_sizes: Sequence[int],
+        cfg: RecurrentSeq2SeqConfig,
     ) -> None:
         super().__init__(dictionary)
         self.dropout = cfg.dropout
@@ -231,25 +184,19 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         self.feeds_context = cfg.decoder_attention == "input-feed"
         self._max_target_positions = cfg.max_target_positions
 
-        embed_dim, hidden_size = embed_tokens.embedding_dim, cfg.decoder_hidden_size
+        embed_dim = embed_tokens.embedding_dim
         self.embed_tokens = embed_tokens
-        self.stack = RecurrentStack(
-            cfg.decoder_recurrent_layer,
-            embed_dim + encoder_size if self.feeds_context else embed_dim,
-            hidden_size,
-            cfg.decoder_layers,
-            dropout=cfg.dropout,
-            options=_layer_options(cfg),
-        )
-        self.initial_hidden = nn.ModuleList(_linear(encoder_size, hidden_size) for _ in self.stack.layers)
+        self.stack = _stack(cfg, "decoder", embed_dim + encoder_size if self.feeds_context else embed_dim)
+        layers = list(zip(self.stack.layers, self._levels(summary_sizes), strict=True))
+        self.initial_hidden = nn.ModuleList(_linear(size, layer.output_size) for layer, size in layers)
         self.initial_memory = nn.ModuleList(
-            _linear(encoder_size, hidden_size) for layer in self.stack.layers if layer.has_memory
+            _linear(size, layer.output_size) for layer, size in layers if layer.has_cell_state
         )
+        hidden_size = self.stack.output_size
         self.attention = AdditiveAttention(hidden_size, encoder_size, hidden_size)
         self.readout = _linear(hidden_size + encoder_size + embed_dim, embed_dim)
         self.output_projection = _linear(embed_dim, len(dictionary))
-        if cfg.share_decoder_input_output_embed or cfg.share_all_embeddings:
-            self.output_projection.weight = embed_tokens.weight
+        tie_output(cfg, self.output_projection, embed_tokens)
 
     def forward(
         self,
@@ -356,63 +303,48 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def _initial_states(self, summaries: list[Tensor], sentences: Tensor) -> tuple[tuple[RecurrentState, ...], Tensor]:
         """The rows' states before the first token, and the first query: the top layer's h0 (B, H)."""
         states = []
-        for i, layer in enumerate(self.stack.layers):
-            summary = summaries[min(i, len(summaries) - 1)].index_select(0, sentences)
+        for i, (layer, of_sentences) in enumerate(zip(self.stack.layers, self._levels(summaries), strict=True)):
+            summary = of_sentences.index_select(0, sentences)
             h0 = torch.tanh(self.initial_hidden[i](summary))
-            c0 = self.initial_memory[i](summary) if layer.has_memory else None
+            c0 = self.initial_memory[i](summary) if layer.has_cell_state else None
             states.append(layer.initial_state(summary.size(0), h0, c0))
         return tuple(states), h0
 
+    def _levels(self, of_encoder: Sequence[Level]) -> list[Level]:
+        """What belongs to the encoder's levels, for each layer: the top one's where the encoder has fewer."""
+        return [of_encoder[min(i, len(of_encoder) - 1)] for i in range(len(self.stack.layers))]
 
-def _layer_options(cfg: RecurrentSeq2SeqConfig) -> LayerOptions:
-    # fairseq's choices are no strings, though they look like them.
-    return LayerOptions(cfg.channels, cfg.order, str(cfg.cell), str(cfg.connection), str(cfg.connection_init))
+
+def _stack(cfg: RecurrentSeq2SeqConfig, side: str, input_size: int, bidirectional: bool = False) -> RecurrentStack:
+    """Raises InputError if the kind of layer does not take these sizes, or does not run on this side."""
+    kind, options = recurrent_layer(cfg, side)
+    sizes = [getattr(cfg, f"{side}_hidden_size")] * getattr(cfg, f"{side}_layers")
+    try:
+        stack = RecurrentStack(kind, input_size, sizes, bidirectional, nn.Dropout(cfg.dropout), options)
+    except ValueError as error:
+        raise InputError(f"--{side}-recurrent-layer {kind}: {error}") from error
+    if side == "decoder" and not stack.is_steppable:
+        raise InputError(f"--decoder-recurrent-layer {kind}: these layers do not run step by step; choose others")
+    return stack
 
 
 def _check(cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> None:
-    for side in ("encoder", "decoder"):
-        for name in ("embed_dim", "hidden_size", "layers"):
-            if getattr(cfg, f"{side}_{name}") < 1:
-                option = f"--{side}-{name}".replace("_", "-")
-                raise InputError(f"{option} must be at least 1, not {getattr(cfg, f'{side}_{name}')}")
-    for name in ("channels", "order"):
-        if getattr(cfg, name) < 1:
-            raise InputError(f"--{name} must be at least 1, not {getattr(cfg, name)}")
+    check_sizes(
+        cfg, [f"{side}_{name}" for side in ("encoder", "decoder") for name in ("embed_dim", "hidden_size", "layers")]
+    )
     if getattr(task.cfg, "left_pad_target", False):
         raise InputError("--left-pad-target is not supported: the decoder's recurrence starts at the first position")
-    if not cfg.share_all_embeddings:
-        return
-    if task.source_dictionary != task.target_dictionary:
-        raise InputError("--share-all-embeddings needs a joined dictionary (fairseq-preprocess --joined-dictionary)")
-    if cfg.encoder_embed_dim != cfg.decoder_embed_dim:
-        raise InputError(
-            f"--share-all-embeddings needs equal sizes, not --encoder-embed-dim {cfg.encoder_embed_dim} "
-            f"and --decoder-embed-dim {cfg.decoder_embed_dim}"
-        )
-    if cfg.decoder_embed_path not in (None, cfg.encoder_embed_path):
-        raise InputError(
-            "--share-all-embeddings takes its table from --encoder-embed-path; leave out --decoder-embed-path"
-        )
+    check_sharing(cfg, task)
 
 
-def _embedding(dictionary: Dictionary, embed_dim: int, path: str | None, freeze: bool) -> nn.Embedding:
-    embedding = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
+def _embedding(dictionary: Dictionary, side: str, cfg: RecurrentSeq2SeqConfig) -> nn.Embedding:
+    embedding = nn.Embedding(len(dictionary), getattr(cfg, f"{side}_embed_dim"), padding_idx=dictionary.pad())
     nn.init.uniform_(embedding.weight, -0.1, 0.1)
     nn.init.zeros_(embedding.weight[dictionary.pad()])
+    path = getattr(cfg, f"{side}_embed_path")
     if path is not None:
-        try:
-            vectors = utils.parse_embedding(path)
-        except (OSError, ValueError, StopIteration) as error:
-            raise InputError(
-                f"{path}: cannot be read as embeddings (a header line, then a token and its vector a line): {error}"
-            ) from error
-        for token, vector in vectors.items():
-            if len(vector) != embed_dim:
-                size = len(vector)
-                raise InputError(f"{path}: the vector of {token!r} has {size} numbers, the embeddings {embed_dim}")
-        utils.print_embed_overlap(vectors, dictionary)
-        utils.load_embedding(vectors, dictionary, embedding)
-    embedding.weight.requires_grad = not freeze
+        load_pretrained(embedding, dictionary, path)
+    embedding.weight.requires_grad = not getattr(cfg, f"{side}_freeze_embed")
     return embedding
 
 
@@ -421,93 +353,3 @@ def _linear(in_features: int, out_features: int) -> nn.Linear:
     nn.init.uniform_(linear.weight, -0.1, 0.1)
     nn.init.zeros_(linear.bias)
     return linear
-
-
-def _set_layer(args: Namespace, kind: str) -> None:
-    set_defaults(args, encoder_recurrent_layer=kind, decoder_recurrent_layer=kind)
-
-
-@register_model_architecture("recurrent_seq2seq", "rnnsearch_iwslt_de_en")
-def rnnsearch_iwslt_de_en(args: Namespace) -> None:
-    """Baseline-RNN of MC-RNN's Table 2: two LSTM layers, embeddings and hidden size 256."""
-    _set_layer(args, "lstm")
-    set_defaults(args, encoder_layers=2, decoder_layers=2, encoder_hidden_size=256, decoder_hidden_size=256)
-
-
-@register_model_architecture("recurrent_seq2seq", "rnnsearch_large_iwslt_de_en")
-def rnnsearch_large_iwslt_de_en(args: Namespace) -> None:
-    """Baseline-RNN-large of MC-RNN's Table 5: hidden size 286."""
-    set_defaults(args, encoder_hidden_size=286, decoder_hidden_size=286)
-    rnnsearch_iwslt_de_en(args)
-
-
-@register_model_architecture("recurrent_seq2seq", "rnnsearch_deep_iwslt_de_en")
-def rnnsearch_deep_iwslt_de_en(args: Namespace) -> None:
-    """Baseline-RNN-deep of MC-RNN's Table 5: three layers."""
-    set_defaults(args, encoder_layers=3, decoder_layers=3)
-    rnnsearch_iwslt_de_en(args)
-
-
-@register_model_architecture("recurrent_seq2seq", "rnnsearch_gigaword")
-def rnnsearch_gigaword(args: Namespace) -> None:
-    """Baseline-RNN of MC-RNN's Table 3: four layers."""
-    set_defaults(args, encoder_layers=4, decoder_layers=4)
-    rnnsearch_iwslt_de_en(args)
-
-
-@register_model_architecture("recurrent_seq2seq", "mc_rnn_iwslt_de_en")
-def mc_rnn_iwslt_de_en(args: Namespace) -> None:
-    """MC-RNN-3 of MC-RNN's Table 2."""
-    _set_layer(args, "mc_rnn")
-    set_defaults(args, channels=3)
-    rnnsearch_iwslt_de_en(args)
-
-
-@register_model_architecture("recurrent_seq2seq", "mc_rnn_2_iwslt_de_en")
-def mc_rnn_2_iwslt_de_en(args: Namespace) -> None:
-    """MC-RNN-2 of MC-RNN's Table 2."""
-    set_defaults(args, channels=2)
-    mc_rnn_iwslt_de_en(args)
-
-
-@register_model_architecture("recurrent_seq2seq", "mc_rnn_4_iwslt_de_en")
-def mc_rnn_4_iwslt_de_en(args: Namespace) -> None:
-    """MC-RNN-4 of MC-RNN's Table 2."""
-    set_defaults(args, channels=4)
-    mc_rnn_iwslt_de_en(args)
-
-
-@register_model_architecture("recurrent_seq2seq", "mc_rnn_gigaword")
-def mc_rnn_gigaword(args: Namespace) -> None:
-    """MC-RNN-3 of MC-RNN's Table 3."""
-    _set_layer(args, "mc_rnn")
-    set_defaults(args, channels=3)
-    rnnsearch_gigaword(args)
-
-
-@register_model_architecture("recurrent_seq2seq", "mc_rnn_2_gigaword")
-def mc_rnn_2_gigaword(args: Namespace) -> None:
-    """MC-RNN-2 of MC-RNN's Table 3."""
-    set_defaults(args, channels=2)
-    mc_rnn_gigaword(args)
-
-
-@register_model_architecture("recurrent_seq2seq", "mc_rnn_4_gigaword")
-def mc_rnn_4_gigaword(args: Namespace) -> None:
-    """MC-RNN-4 of MC-RNN's Table 3."""
-    set_defaults(args, channels=4)
-    mc_rnn_gigaword(args)
-
-
-@register_model_architecture("recurrent_seq2seq", "ho_rnn_iwslt_de_en")
-def ho_rnn_iwslt_de_en(args: Namespace) -> None:
-    """HO-RNN of MC-RNN's Table 2."""
-    _set_layer(args, "ho_rnn")
-    rnnsearch_iwslt_de_en(args)
-
-
-@register_model_architecture("recurrent_seq2seq", "ho_rnn_gigaword")
-def ho_rnn_gigaword(args: Namespace) -> None:
-    """HO-RNN of MC-RNN's Table 3."""
-    _set_layer(args, "ho_rnn")
-    rnnsearch_gigaword(args)

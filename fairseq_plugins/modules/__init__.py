@@ -1,21 +1,20 @@
 """The papers' equations as ``torch.nn`` modules. They import PyTorch and the kernels, never fairseq."""
 
-from .attention import AdditiveAttention, ConvolutionalAttention, Memory, MultiHeadAttention, ScalarGate
-from .conventional_rnn import ConventionalRNN
+from .attention import AdditiveAttention, ConvolutionalAttention, Memory, MultiHeadAttention
 from .convolution import GatedConvolution
-from .double_path import (
-    ConvolutionalDecoderPath,
-    ConvolutionalEncoderPath,
-    SelfAttentionDecoderPath,
-    SelfAttentionEncoderPath,
-)
-from .higher_order_rnn import HigherOrderRNN
-from .multi_channel_rnn import MultiChannelRNN
-from .recurrent import LayerOutput, RecurrentLayer, RecurrentState
-from .recurrent_stack import RECURRENT_LAYERS, LayerOptions, RecurrentStack, reorder_states
+from .double_path.decoder import ConvolutionalDecoderPath, SelfAttentionDecoderPath
+from .double_path.encoder import ConvolutionalEncoderPath, SelfAttentionEncoderPath, SelfAttentionOptions
+from .double_path.gate import ScalarGate
+from .recurrent.contract import RecurrentNetwork, RecurrentOutput, RecurrentState
+from .recurrent.conventional import ConventionalRNN
+from .recurrent.higher_order import HigherOrderRNN
+from .recurrent.multi_channel import MultiChannelRNN
+from .recurrent.registry import RECURRENT_KINDS, LayerSizes, RecurrentKind, option, register_recurrent_kind
+from .recurrent.stack import RecurrentStack, StackOutput, reorder_states
+from .regularization import LockedDropout, embedding_dropout
 
 __all__ = [
-    "RECURRENT_LAYERS",
+    "RECURRENT_KINDS",
     "AdditiveAttention",
     "ConventionalRNN",
     "ConvolutionalAttention",
@@ -23,16 +22,23 @@ __all__ = [
     "ConvolutionalEncoderPath",
     "GatedConvolution",
     "HigherOrderRNN",
-    "LayerOptions",
-    "LayerOutput",
+    "LayerSizes",
+    "LockedDropout",
     "Memory",
-    "MultiHeadAttention",
     "MultiChannelRNN",
-    "RecurrentLayer",
+    "MultiHeadAttention",
+    "RecurrentKind",
+    "RecurrentNetwork",
+    "RecurrentOutput",
     "RecurrentStack",
     "RecurrentState",
     "ScalarGate",
     "SelfAttentionDecoderPath",
     "SelfAttentionEncoderPath",
+    "SelfAttentionOptions",
+    "StackOutput",
+    "embedding_dropout",
+    "option",
+    "register_recurrent_kind",
     "reorder_states",
 ]

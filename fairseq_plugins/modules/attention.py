@@ -2,9 +2,8 @@
 
 - :class:`AdditiveAttention`: Bahdanau, Cho and Bengio (2015), "Neural machine translation by jointly learning to align
   and translate".
-- Of double path networks (DPN-S2S): :class:`MultiHeadAttention` (Eq. 6) for the self-attention path,
-  :class:`ConvolutionalAttention` for the convolutional path, both on :func:`dot_product_attention` (Eq. 4), and the
-  :class:`ScalarGate` of Eq. 9 and 10, which fuses what they return.
+- Of double path networks (DPN-S2S): :class:`MultiHeadAttention` (Eq. 6) for the self-attention path and
+  :class:`ConvolutionalAttention` for the convolutional path, both on :func:`dot_product_attention` (Eq. 4).
 """
 
 from __future__ import annotations
@@ -202,27 +201,3 @@ class ConvolutionalAttention(nn.Module):
 def _by_sentence(query: Tensor, sentences: int) -> Tensor:
     """(B, T, d) -> (N, B / N T, d): the rows of a sentence ask as so many positions of one row."""
     return query.reshape(sentences, -1, query.size(-1))
-
-
-class ScalarGate(nn.Module):
-    """g = sigmoid([own; other] W + b), fused = own (1 - g) + other g (Eq. 9 and 10); starts at g = 0.5.
-
-    Args:
-        size: d.
-        gradient_scale: of the gradient of what stands in the sigmoid, the gate's parameters with it; 0 keeps g at 0.5.
-    """
-
-    def __init__(self, size: int, gradient_scale: float = 1.0) -> None:
-        super().__init__()
-        self.gradient_scale = gradient_scale
-        self.linear = nn.Linear(2 * size, 1)
-        nn.init.zeros_(self.linear.weight)
-        nn.init.zeros_(self.linear.bias)
-
-    def forward(self, own: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-        """Fuses own and other (B, T, d). Returns (B, T, d) and g (B, T, 1)."""
-        logit = self.linear(torch.cat([own, other], dim=-1))
-        if self.gradient_scale != 1 and logit.requires_grad:
-            logit = torch.lerp(logit.detach(), logit, self.gradient_scale)
-        gate = torch.sigmoid(logit)
-        return torch.lerp(own, other, gate), gate

@@ -13,9 +13,8 @@ from fairseq_plugins import kernels
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.kernels import cpp
 from fairseq_plugins.kernels.interface import CONNECTIONS, GATES, channel_slots, in_degree
-from fairseq_plugins.modules import HigherOrderRNN, MultiChannelRNN
-from fairseq_plugins.modules.connected_rnn import ConnectedRNN
-from fairseq_plugins.modules.conventional_rnn import ConventionalRNN
+from fairseq_plugins.modules import ConventionalRNN, HigherOrderRNN, MultiChannelRNN
+from fairseq_plugins.modules.recurrent.connected import ConnectedRNN
 
 BACKENDS = ("autograd", "eager", "cpp")
 
@@ -83,15 +82,14 @@ def _results(
     outputs = {}
     for name, result in ("first", first), ("second", second):
         outputs[f"{name} output"] = result.output
-        if result.channel_attention is not None:
-            outputs[f"{name} attention"] = result.channel_attention
+        outputs |= {f"{name} {detail}": value for detail, value in result.details.items()}
         outputs |= {f"{name} {field}": value for field, value in zip(result.state._fields, result.state, strict=True)}
     objective = sum(
         (torch.randn(value.shape, generator=generator, dtype=torch.float64).to(x) * value).sum()
         for value in outputs.values()
         if value.is_floating_point()
     )
-    inputs = {"x": x, "h0": h0, **({"c0": c0} if layer.has_memory else {}), **dict(layer.named_parameters())}
+    inputs = {"x": x, "h0": h0, **({"c0": c0} if layer.has_cell_state else {}), **dict(layer.named_parameters())}
     gradients = torch.autograd.grad(objective, list(inputs.values()))
     return outputs | {f"gradient of {name}": g for name, g in zip(inputs, gradients, strict=True)}
 
@@ -146,7 +144,7 @@ def test_gradcheck(backend: str, connection: str, cell: str, monkeypatch: pytest
     def run(x: Tensor, h0: Tensor, c0: Tensor, *parameters: Tensor) -> tuple[Tensor, ...]:
         def call(x: Tensor) -> tuple[Tensor, ...]:
             result = layer(x, lengths, layer.initial_state(2, h0, c0), True)
-            return result.output, result.state.history, result.state.memory, result.channel_attention
+            return result.output, result.state.history, result.state.memory, result.details["channel_attention"]
 
         wrapped = _Call(layer, call)
         return torch.func.functional_call(
@@ -412,8 +410,8 @@ def test_cpp_gives_the_same_where_nothing_is_kept(cell: str, connection: str, mo
     with torch.no_grad():
         result = layer(x, lengths, state, True)
     for value, other in zip(
-        (result.output, result.channel_attention, *result.state),
-        (expected.output, expected.channel_attention, *expected.state),
+        (result.output, result.details["channel_attention"], *result.state),
+        (expected.output, expected.details["channel_attention"], *expected.state),
         strict=True,
     ):
         assert value.equal(other.detach())

@@ -21,7 +21,7 @@ from torch import Tensor
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.double_path import DoublePathConfig, DoublePathModel
 from fairseq_plugins.modules import ScalarGate
-from fairseq_plugins.modules import double_path_reference as reference
+from fairseq_plugins.modules.double_path import reference
 from tests.models.tasks import WORDS, build_architecture, check_beam_reordering, make_task, pad, sentences
 
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-9}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from fairseq.sequence_generator import SequenceGenerator
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig, RecurrentSeq2SeqModel
-from fairseq_plugins.modules import RECURRENT_LAYERS
+from fairseq_plugins.modules import RECURRENT_KINDS
 from tests.models.tasks import WORDS, build_architecture, check_beam_reordering, make_task, pad, sentences
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
@@ -39,8 +38,8 @@ def make_model(task: SimpleNamespace | None = None, seed: int = 0, **options) ->
 def models(draw: st.DrawFn) -> RecurrentSeq2SeqModel:
     return make_model(
         seed=draw(st.integers(0, 100)),
-        encoder_recurrent_layer=draw(st.sampled_from(sorted(RECURRENT_LAYERS))),
-        decoder_recurrent_layer=draw(st.sampled_from(sorted(RECURRENT_LAYERS))),
+        encoder_recurrent_layer=draw(st.sampled_from(sorted(RECURRENT_KINDS))),
+        decoder_recurrent_layer=draw(st.sampled_from(sorted(RECURRENT_KINDS))),
         decoder_attention=draw(st.sampled_from(["input-feed", "output"])),
         encoder_layers=draw(st.integers(1, 2)),
         decoder_layers=draw(st.integers(1, 3)),
@@ -178,13 +177,6 @@ def test_parameter_counts(name: str) -> None:
     types = 30_000 if "gigaword" in name else 25_000
     model = build_architecture(name, make_task(types, types))
     assert sum(p.numel() for p in model.parameters()) == PARAMETERS[name]
-
-
-def test_user_options_win_over_the_architecture() -> None:
-    args = Namespace(encoder_layers=5, channels=6, encoder_recurrent_layer="gru")
-    ARCH_CONFIG_REGISTRY["mc_rnn_2_gigaword"](args)
-    assert (args.encoder_layers, args.decoder_layers, args.channels) == (5, 4, 6)
-    assert (args.encoder_recurrent_layer, args.decoder_recurrent_layer) == ("gru", "mc_rnn")
 
 
 def test_sharing_of_embeddings() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fairseq_plugins.modules import RECURRENT_LAYERS, RecurrentStack, reorder_states
-from fairseq_plugins.modules.recurrent_stack import reverse
+from fairseq_plugins.modules import RECURRENT_KINDS, RecurrentStack, reorder_states
+from fairseq_plugins.modules.recurrent.stack import reverse
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -21,7 +21,7 @@ def test_reverse_leaves_padding_in_place() -> None:
 @pytest.mark.parametrize("kind", ["lstm", "gru", "rnn"])
 def test_two_directions_equal_torch(kind: str) -> None:
     torch.manual_seed(0)
-    stack = RecurrentStack(kind, 3, 5, 2, bidirectional=True).double()
+    stack = RecurrentStack(kind, 3, [5, 5], bidirectional=True).double()
     peer = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn": torch.nn.RNN}[kind](3, 5, 2, bidirectional=True).double()
     for layer in range(2):
         for suffix, side in ("", stack.layers), ("_reverse", stack.backward_layers):
@@ -34,24 +34,24 @@ def test_two_directions_equal_torch(kind: str) -> None:
     torch.testing.assert_close(stack(x, lengths).output, expected, **TOLERANCE)
 
 
-@pytest.mark.parametrize("kind", RECURRENT_LAYERS)
+@pytest.mark.parametrize("kind", RECURRENT_KINDS)
 def test_backward_direction_counts_from_the_last_token(kind: str) -> None:
     torch.manual_seed(0)
-    stack = RecurrentStack(kind, 3, 5, 1, bidirectional=True).double()
+    stack = RecurrentStack(kind, 3, [5], bidirectional=True).double()
     x, lengths = torch.randn(6, 3, 3).double(), torch.tensor([6, 4, 1])
-    result = stack(x, lengths, need_channel_attention=True)
+    result = stack(x, lengths, need_details=True)
     for b, length in enumerate(lengths.tolist()):
         mirrored = stack.backward_layers[0](x[:length, b : b + 1].flip(0), None, None, True)
         torch.testing.assert_close(result.output[:length, b, 5:], mirrored.output.flip(0)[:, 0], **TOLERANCE)
-        if result.channel_attention is not None:
-            attention = mirrored.channel_attention.flip(0)[:, 0]
-            torch.testing.assert_close(result.channel_attention[1][:length, b], attention, **TOLERANCE)
+        for name, value in mirrored.details.items():
+            detail = result.details[f"backward_layers.0.{name}"]
+            torch.testing.assert_close(detail[:length, b], value.flip(0)[:, 0], **TOLERANCE)
 
 
-@pytest.mark.parametrize("kind", RECURRENT_LAYERS)
+@pytest.mark.parametrize("kind", RECURRENT_KINDS)
 def test_reordered_states_go_on_as_reordered_rows(kind: str) -> None:
     torch.manual_seed(0)
-    stack = RecurrentStack(kind, 3, 5, 2).double()
+    stack = RecurrentStack(kind, 3, [5, 5]).double()
     x, order = torch.randn(5, 4, 3).double(), torch.tensor([2, 2, 0, 3, 1])
     states = stack(x[:3]).states
     output, _ = stack.step(x[3, order], reorder_states(states, order))
@@ -61,7 +61,7 @@ def test_reordered_states_go_on_as_reordered_rows(kind: str) -> None:
 
 def test_dropout_between_layers_only_in_training() -> None:
     torch.manual_seed(0)
-    stack = RecurrentStack("mc_rnn", 3, 5, 2, dropout=0.5)
+    stack = RecurrentStack("mc_rnn", 3, [5, 5], dropout=torch.nn.Dropout(0.5))
     x = torch.randn(4, 2, 3)
     first, second = stack(x), stack(x)
     assert first.layer_outputs[0].equal(second.layer_outputs[0])
@@ -71,10 +71,10 @@ def test_dropout_between_layers_only_in_training() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="unknown recurrent layer 'sru'; choose from lstm, gru, rnn, mc_rnn"):
-        RecurrentStack("sru", 3, 5, 2)
+    with pytest.raises(ValueError, match="unknown recurrent layer 'sru'; choose from lstm, gru, rnn, ho_rnn, mc_rnn"):
+        RecurrentStack("sru", 3, [5, 5])
     with pytest.raises(ValueError, match="at least one layer, not 0"):
-        RecurrentStack("lstm", 3, 5, 0)
-    stack = RecurrentStack("lstm", 3, 5, 1, bidirectional=True)
+        RecurrentStack("lstm", 3, [])
+    stack = RecurrentStack("lstm", 3, [5], bidirectional=True)
     with pytest.raises(ValueError, match="bidirectional stack cannot go on"):
         stack(torch.randn(2, 1, 3), None, (stack.layers[0].initial_state(1),))

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from .. import kernels
-from ..kernels.interface import CONNECTIONS, GATES
-from .recurrent import LayerOutput, RecurrentLayer
+from ... import kernels
+from ...kernels.interface import CONNECTIONS, GATES
+from .contract import RecurrentNetwork, RecurrentOutput
+from .registry import option
 
-CELLS = tuple(GATES)
+
+@dataclass(frozen=True)
+class ConnectedOptions:
+    """What MC-RNN and HO-RNN can both be asked for."""
+
+    cell: str = option("lstm", "cell inside the layers", choices=tuple(GATES))
+    connection: str = option(
+        "state", "connections between outputs (state, Eq. 2) or into the gates (gate)", choices=CONNECTIONS
+    )
 
 
-class ConnectedRNN(RecurrentLayer):
+class ConnectedRNN(RecurrentNetwork):
     """One layer in one direction. A subclass says how the connections start, and adds what it has beside them.
 
     Args:
@@ -39,10 +49,10 @@ class ConnectedRNN(RecurrentLayer):
         if connection not in CONNECTIONS:
             raise ValueError(f"unknown connection {connection!r}; choose from {', '.join(CONNECTIONS)}")
         self.input_size = input_size
-        self.hidden_size = hidden_size
+        self.hidden_size = self.output_size = hidden_size
         self.cell = cell
         self.connection = connection
-        self.has_memory = cell == "lstm"
+        self.has_cell_state = cell == "lstm"
 
         rows = GATES[cell] * hidden_size
         self.weight_ih = nn.Parameter(torch.empty(rows, input_size))
@@ -67,15 +77,19 @@ class ConnectedRNN(RecurrentLayer):
         x: Tensor,
         lengths: Tensor | None = None,
         state: kernels.MultiChannelState | None = None,
-        need_channel_attention: bool = False,
-    ) -> LayerOutput:
+        need_details: bool = False,
+    ) -> RecurrentOutput:
+        """See :meth:`.RecurrentNetwork.forward`. A layer with attention over channels has the detail
+        ``channel_attention`` (T, B, C), channels 1 ... C, zero at padding."""
         if state is None:
             state = self.initial_state(x.size(1))
-        return LayerOutput(
-            *kernels.multi_channel_rnn(
-                x, lengths, state, self._parameters_tuple(), self.cell, self.connection, need_channel_attention
-            )
+        output, state, attention = kernels.multi_channel_rnn(
+            x, lengths, state, self._parameters_tuple(), self.cell, self.connection, need_details
         )
+        return RecurrentOutput(output, state, {} if attention is None else {"channel_attention": attention})
+
+    def recurrent_parameters(self) -> list[str]:
+        return ["weight_connection"] if self.weight_hh is None else ["weight_hh", "weight_connection"]
 
     def step(self, x: Tensor, state: kernels.MultiChannelState) -> tuple[Tensor, kernels.MultiChannelState]:
         return self.stepper(x.size(0))(x, state)

@@ -10,12 +10,25 @@ which on text learnt faster than orthogonal W_j (``connection_init``), a mean of
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import nn
 
-from .connected_rnn import ConnectedRNN
+from .connected import ConnectedOptions, ConnectedRNN
+from .registry import LayerSizes, option, register_recurrent_kind
 
 CONNECTION_INITS = ("identity", "orthogonal")
+
+
+@dataclass(frozen=True)
+class MultiChannelOptions(ConnectedOptions):
+    """What MC-RNN can be asked for."""
+
+    channels: int = option(3, "channels: block size minus one", minimum=1)
+    connection_init: str = option(
+        "identity", "how the connections start (--connection state)", choices=CONNECTION_INITS
+    )
 
 
 class MultiChannelRNN(ConnectedRNN):
@@ -74,3 +87,15 @@ class MultiChannelRNN(ConnectedRNN):
             f"{self.input_size}, {self.hidden_size}, channels={self.channels}, cell={self.cell!r}, "
             f"connection={self.connection!r}"
         )
+
+
+@register_recurrent_kind("mc_rnn", MultiChannelOptions, "multi-channel RNN (MC-RNN)")
+def _multi_channel_rnn(options: MultiChannelOptions, sizes: LayerSizes) -> MultiChannelRNN:
+    return MultiChannelRNN(
+        sizes.input_size,
+        sizes.hidden_size,
+        options.channels,
+        options.cell,
+        options.connection,
+        options.connection_init,
+    )

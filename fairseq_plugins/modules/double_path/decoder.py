@@ -1,17 +1,12 @@
-"""The four stacks of double path networks (DPN-S2S, Sections 2 and 3): a convolutional and a self-attention path, each
-as encoder and as decoder. ``double_path_reference.py`` holds the same equations position by position.
+"""The decoder's paths of double path networks (DPN-S2S, Section 3): every layer attends to every path of the encoder,
+and a gate fuses what it gets (Eq. 9). ``reference.py`` holds the same equations position by position.
 
-The paths of one side are independent of each other; they meet in the gates: Eq. 9 in every layer of a decoder path,
-Eq. 10 above the decoder (in ``models/double_path.py``).
-
-Padding is masked everywhere: a padded position counts as zero in every convolution, as the outside of the sentence
-does, and no attention looks at one. (The authors' code masks neither the source in the decoder's attentions nor the
-convolutions' inputs.)
+The paths of one side are independent of each other; those of the decoder meet again above it (Eq. 10, in
+``models/double_path.py``). Padding is masked as in ``encoder.py``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -19,13 +14,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .attention import ConvolutionalAttention, Memory, MultiHeadAttention, ScalarGate
-from .convolution import GatedConvolution
+from ..attention import ConvolutionalAttention, Memory, MultiHeadAttention
+from ..convolution import GatedConvolution
+from .encoder import SQRT_HALF, FeedForward, SelfAttentionOptions, output_norm
+from .gate import PATHS, ScalarGate, fuse
 
-PATHS = ("cnn", "san")
 # The embeddings start at N(0, 0.1) and the CNN paths stay about there.
 SAN_MEMORY_SCALE = 0.1
-_SQRT_HALF = math.sqrt(0.5)
 
 
 class ConvolutionalLayerState(NamedTuple):
@@ -87,71 +82,6 @@ class PathOutput(NamedTuple):
     states: tuple[LayerState, ...]
     attention: dict[str, Tensor]
     gates: Tensor | None
-
-
-class ConvolutionalEncoderPath(nn.Module):
-    """z = (GLU(conv(dropout(z))) + z) sqrt(0.5) in each layer. (Eq. 5 prints the residual without the factor; the
-    ConvS2S code that it builds on has it.)
-
-    Args:
-        size: d.
-        layers: number of layers.
-        kernel_width: r, odd.
-        dropout: probability of dropout on the input of each convolution.
-    """
-
-    def __init__(self, size: int, layers: int, kernel_width: int, dropout: float) -> None:
-        super().__init__()
-        self.dropout = dropout
-        self.layers = nn.ModuleList(GatedConvolution(size, kernel_width, dropout) for _ in range(layers))
-
-    def forward(self, x: Tensor, real: Tensor) -> Tensor:
-        """x (B, S, d), real (B, S), False at padding -> (B, S, d)."""
-        for layer in self.layers:
-            convolved, _ = layer(F.dropout(x, self.dropout, self.training), real)
-            x = (convolved + x) * _SQRT_HALF
-        return x
-
-
-class SelfAttentionEncoderPath(nn.Module):
-    """Pre-norm transformer layers without biases in the projections, and a final layer norm (Section 2.3).
-
-    Args:
-        size: d.
-        layers: number of layers.
-        heads: of the self-attention.
-        ffn_size: of the feed-forward network.
-        dropout: probability of dropout on the output of each sublayer.
-        activation_dropout: probability of dropout after the ReLU.
-        output_norm_init: the final layer norm's gain at the start.
-        input_scale: what the embeddings are multiplied by.
-    """
-
-    def __init__(
-        self,
-        size: int,
-        layers: int,
-        heads: int,
-        ffn_size: int,
-        dropout: float,
-        activation_dropout: float,
-        output_norm_init: float = 1.0,
-        input_scale: float = 1.0,
-    ) -> None:
-        super().__init__()
-        self.input_scale = input_scale
-        self.layers = nn.ModuleList(
-            _SelfAttentionEncoderLayer(size, heads, ffn_size, dropout, activation_dropout) for _ in range(layers)
-        )
-        self.output_norm = _layer_norm(size, output_norm_init)
-
-    def forward(self, x: Tensor, real: Tensor) -> Tensor:
-        """x (B, S, d), real (B, S), False at padding -> (B, S, d)."""
-        mask = real[:, None, None, :]
-        x = x * self.input_scale
-        for layer in self.layers:
-            x = layer(x, mask)
-        return self.output_norm(x)
 
 
 class ConvolutionalDecoderPath(nn.Module):
@@ -216,8 +146,7 @@ class SelfAttentionDecoderPath(nn.Module):
     """Pre-norm transformer layers whose attention to the encoder's paths is gated, and a final layer norm.
 
     Args:
-        size, layers, heads, ffn_size, dropout, activation_dropout, output_norm_init, input_scale: as in
-            :class:`SelfAttentionEncoderPath`.
+        options: what it is made from.
         encoder_paths: a non-empty subset of :data:`PATHS`.
         gate_gradient_scale: of Eq. 9's gates (:class:`.ScalarGate`).
         matches_memory: read the CNN encoder's memory, which is at the embeddings' scale, through a layer norm without
@@ -226,28 +155,18 @@ class SelfAttentionDecoderPath(nn.Module):
 
     def __init__(
         self,
-        size: int,
-        layers: int,
-        heads: int,
-        ffn_size: int,
-        dropout: float,
-        activation_dropout: float,
-        output_norm_init: float = 1.0,
-        input_scale: float = 1.0,
+        options: SelfAttentionOptions,
         encoder_paths: Sequence[str] = PATHS,
         gate_gradient_scale: float = 1.0,
         matches_memory: bool = False,
     ) -> None:
         super().__init__()
-        self.input_scale = input_scale
+        self.input_scale = options.input_scale
         self.matches_memory = matches_memory
         self.layers = nn.ModuleList(
-            _SelfAttentionDecoderLayer(
-                size, heads, ffn_size, dropout, activation_dropout, encoder_paths, gate_gradient_scale
-            )
-            for _ in range(layers)
+            _SelfAttentionDecoderLayer(options, encoder_paths, gate_gradient_scale) for _ in range(options.layers)
         )
-        self.output_norm = _layer_norm(size, output_norm_init)
+        self.output_norm = output_norm(options)
 
     def forward(
         self,
@@ -311,64 +230,24 @@ class _ConvolutionalDecoderLayer(nn.Module):
             contexts[path], attention_weights[path] = attention(
                 x, embedded, memories[path], need_attention, projections[path]
             )
-        context, gate = _fuse(self.gate, contexts, own="cnn")
-        x = (x + context) * _SQRT_HALF
-        x = (x + residual) * _SQRT_HALF
+        context, gate = fuse(self.gate, contexts, own="cnn")
+        x = (x + context) * SQRT_HALF
+        x = (x + residual) * SQRT_HALF
         return x, ConvolutionalLayerState(inputs, weight, projections), attention_weights, gate
 
 
-class _FeedForward(nn.Module):
-    """f2(max(0, f1(x))) of Eq. 7 without biases."""
-
-    def __init__(self, size: int, ffn_size: int, activation_dropout: float) -> None:
-        super().__init__()
-        self.activation_dropout = activation_dropout
-        self.in_projection = nn.Linear(size, ffn_size, bias=False)
-        self.out_projection = nn.Linear(ffn_size, size, bias=False)
-        for linear in self.in_projection, self.out_projection:
-            nn.init.uniform_(linear.weight, -0.1, 0.1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = F.dropout(F.relu(self.in_projection(x)), self.activation_dropout, self.training)
-        return self.out_projection(x)
-
-
-class _SelfAttentionEncoderLayer(nn.Module):
-    def __init__(self, size: int, heads: int, ffn_size: int, dropout: float, activation_dropout: float) -> None:
-        super().__init__()
-        self.dropout = dropout
-        self.self_attention_norm = nn.LayerNorm(size)
-        self.self_attention = MultiHeadAttention(size, heads)
-        self.ffn_norm = nn.LayerNorm(size)
-        self.ffn = _FeedForward(size, ffn_size, activation_dropout)
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        normed = self.self_attention_norm(x)
-        attended, _ = self.self_attention(normed, *self.self_attention.project_memory(normed), mask)
-        x = x + F.dropout(attended, self.dropout, self.training)
-        return x + F.dropout(self.ffn(self.ffn_norm(x)), self.dropout, self.training)
-
-
 class _SelfAttentionDecoderLayer(nn.Module):
-    def __init__(
-        self,
-        size: int,
-        heads: int,
-        ffn_size: int,
-        dropout: float,
-        activation_dropout: float,
-        encoder_paths: Sequence[str],
-        gate_gradient_scale: float,
-    ) -> None:
+    def __init__(self, options: SelfAttentionOptions, encoder_paths: Sequence[str], gate_gradient_scale: float) -> None:
         super().__init__()
-        self.dropout = dropout
+        size, heads = options.size, options.heads
+        self.dropout = options.dropout
         self.self_attention_norm = nn.LayerNorm(size)
         self.self_attention = MultiHeadAttention(size, heads)
         self.attention_norm = nn.LayerNorm(size)
         self.attentions = nn.ModuleDict({path: MultiHeadAttention(size, heads) for path in encoder_paths})
         self.gate = ScalarGate(size, gate_gradient_scale) if len(encoder_paths) == 2 else None
         self.ffn_norm = nn.LayerNorm(size)
-        self.ffn = _FeedForward(size, ffn_size, activation_dropout)
+        self.ffn = FeedForward(options)
 
     def forward(
         self,
@@ -396,20 +275,11 @@ class _SelfAttentionDecoderLayer(nn.Module):
             contexts[path], attention_weights[path] = attention(
                 normed, *projected[path], memories[path].mask, need_attention
             )
-        context, gate = _fuse(self.gate, contexts, own="san")
+        context, gate = fuse(self.gate, contexts, own="san")
         x = x + F.dropout(context, self.dropout, self.training)
 
         x = x + F.dropout(self.ffn(self.ffn_norm(x)), self.dropout, self.training)
         return x, SelfAttentionLayerState(keys, values, projected), attention_weights, gate
-
-
-def _fuse(gate: ScalarGate | None, contexts: Mapping[str, Tensor], own: str) -> tuple[Tensor, Tensor | None]:
-    """Eq. 9; with one encoder path its context, and no gate."""
-    if gate is None:
-        (context,) = contexts.values()
-        return context, None
-    (other,) = set(PATHS) - {own}
-    return gate(contexts[own], contexts[other])
 
 
 def _causal_mask(x: Tensor, real: Tensor | None, before: int) -> Tensor:
@@ -435,9 +305,3 @@ def _path_output(
         if attention[0][path] is not None
     }
     return PathOutput(x, states, means, torch.cat(gates, dim=-1) if means and gates[0] is not None else None)
-
-
-def _layer_norm(size: int, gain: float) -> nn.LayerNorm:
-    norm = nn.LayerNorm(size)
-    nn.init.constant_(norm.weight, gain)
-    return norm

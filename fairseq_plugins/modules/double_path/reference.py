@@ -1,5 +1,5 @@
 """Double path networks (DPN-S2S) sentence by sentence and position by position, as the paper writes them: slow, for the
-tests that hold ``double_path.py`` to it. Dropout is left out. Every function takes the module that has its parameters.
+tests that hold the stacks to it. Dropout is left out. Every function takes the module that has its parameters.
 """
 
 from __future__ import annotations
@@ -9,14 +9,11 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .attention import ConvolutionalAttention, MultiHeadAttention, ScalarGate
-from .convolution import GatedConvolution
-from .double_path import (
-    ConvolutionalDecoderPath,
-    ConvolutionalEncoderPath,
-    SelfAttentionDecoderPath,
-    SelfAttentionEncoderPath,
-)
+from ..attention import ConvolutionalAttention, MultiHeadAttention
+from ..convolution import GatedConvolution
+from .decoder import ConvolutionalDecoderPath, SelfAttentionDecoderPath
+from .encoder import ConvolutionalEncoderPath, SelfAttentionEncoderPath
+from .gate import ScalarGate
 
 
 def attention(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,18 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from fairseq_plugins.modules import double_path_reference as reference
-from fairseq_plugins.modules.attention import Memory, MultiHeadAttention, ScalarGate, dot_product_attention
-from fairseq_plugins.modules.double_path import (
+from fairseq_plugins.modules import (
     ConvolutionalDecoderPath,
     ConvolutionalEncoderPath,
+    Memory,
+    MultiHeadAttention,
+    ScalarGate,
     SelfAttentionDecoderPath,
     SelfAttentionEncoderPath,
+    SelfAttentionOptions,
 )
+from fairseq_plugins.modules.attention import dot_product_attention
+from fairseq_plugins.modules.double_path import reference
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 SIZE = 6
 ENCODER_PATHS = [("cnn",), ("san",), ("cnn", "san")]
+SELF_ATTENTION = SelfAttentionOptions(SIZE, 2, 2, 9, dropout=0.1, activation_dropout=0.1, input_scale=3.0)
 
 
 def randomised(module: nn.Module) -> nn.Module:
@@ -37,14 +42,14 @@ def randomised(module: nn.Module) -> nn.Module:
 def encoder_path(kind: str) -> nn.Module:
     if kind == "cnn":
         return randomised(ConvolutionalEncoderPath(SIZE, layers=3, kernel_width=3, dropout=0.1))
-    return randomised(SelfAttentionEncoderPath(SIZE, 2, 2, 9, 0.1, 0.1, input_scale=3.0))
+    return randomised(SelfAttentionEncoderPath(SELF_ATTENTION))
 
 
 def decoder_path(kind: str, encoder_paths: tuple[str, ...] = ("cnn", "san"), matches_memory: bool = True) -> nn.Module:
     options = {"encoder_paths": encoder_paths, "matches_memory": matches_memory}
     if kind == "cnn":
         return randomised(ConvolutionalDecoderPath(SIZE, 3, 3, 0.1, **options))
-    return randomised(SelfAttentionDecoderPath(SIZE, 2, 2, 9, 0.1, 0.1, input_scale=3.0, **options))
+    return randomised(SelfAttentionDecoderPath(SELF_ATTENTION, **options))
 
 
 REFERENCE: dict[str, dict[str, Callable]] = {

@@ -7,9 +7,19 @@ the divisor of Eq. 2 and without attention over channels.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from torch import nn
 
-from .connected_rnn import ConnectedRNN
+from .connected import ConnectedOptions, ConnectedRNN
+from .registry import LayerSizes, option, register_recurrent_kind
+
+
+@dataclass(frozen=True)
+class HigherOrderOptions(ConnectedOptions):
+    """What HO-RNN can be asked for."""
+
+    order: int = option(3, "earlier outputs that are read at every step", minimum=1)
 
 
 class HigherOrderRNN(ConnectedRNN):
@@ -49,3 +59,8 @@ class HigherOrderRNN(ConnectedRNN):
             f"{self.input_size}, {self.hidden_size}, order={self.order}, cell={self.cell!r}, "
             f"connection={self.connection!r}"
         )
+
+
+@register_recurrent_kind("ho_rnn", HigherOrderOptions, "higher-order RNN (HO-RNN)")
+def _higher_order_rnn(options: HigherOrderOptions, sizes: LayerSizes) -> HigherOrderRNN:
+    return HigherOrderRNN(sizes.input_size, sizes.hidden_size, options.order, options.cell, options.connection)

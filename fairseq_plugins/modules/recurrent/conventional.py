@@ -1,15 +1,16 @@
-"""``torch.nn.LSTM``, ``GRU`` and ``RNN`` behind the interface of a recurrent layer."""
+"""``torch.nn.LSTM``, ``GRU`` and ``RNN`` behind the contract of recurrent networks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from .. import kernels
-from .recurrent import LayerOutput, RecurrentLayer
+from ... import kernels
+from .contract import RecurrentNetwork, RecurrentOutput, Step
+from .registry import LayerSizes, register_recurrent_kind
 
 _CELLS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 _STEPS = {"lstm": torch.lstm_cell, "gru": torch.gru_cell, "rnn": torch.rnn_tanh_cell}
@@ -19,13 +20,13 @@ _SATURATED = 1e4
 
 
 class ConventionalState(NamedTuple):
-    """The state of one layer; ``memory`` has width 0 where the cell has none."""
+    """The state of one layer; ``cell_state`` has width 0 where the cell has none."""
 
     hidden: Tensor  # (B, H)
-    memory: Tensor  # (B, H) for the LSTM, else (B, 0)
+    cell_state: Tensor  # (B, H) for the LSTM, else (B, 0)
 
 
-class ConventionalRNN(RecurrentLayer):
+class ConventionalRNN(RecurrentNetwork):
     """One layer of ``torch.nn.LSTM``, ``GRU`` or ``RNN`` (tanh), chosen by ``cell``, in one direction.
 
     Ragged batches are not packed: packing needs the lengths on the CPU, which would stall a GPU in every training step.
@@ -36,9 +37,9 @@ class ConventionalRNN(RecurrentLayer):
         if cell not in _CELLS:
             raise ValueError(f"unknown cell {cell!r}; choose from {', '.join(_CELLS)}")
         self.input_size = input_size
-        self.hidden_size = hidden_size
+        self.hidden_size = self.output_size = hidden_size
         self.cell = cell
-        self.has_memory = cell == "lstm"
+        self.has_cell_state = cell == "lstm"
         self.rnn = _CELLS[cell](input_size, hidden_size)
 
     def forward(
@@ -46,38 +47,41 @@ class ConventionalRNN(RecurrentLayer):
         x: Tensor,
         lengths: Tensor | None = None,
         state: ConventionalState | None = None,
-        need_channel_attention: bool = False,
-    ) -> LayerOutput:
+        need_details: bool = False,
+    ) -> RecurrentOutput:
         steps, batch_size, _ = x.shape
         if state is None:
             state = self.initial_state(batch_size)
         padding = None if lengths is None else torch.arange(steps, device=x.device).unsqueeze(1) >= lengths
-        hidden, memory = state.hidden.unsqueeze(0), state.memory.unsqueeze(0)
-        if not self.has_memory:
+        hidden, cell_state = state.hidden.unsqueeze(0), state.cell_state.unsqueeze(0)
+        if not self.has_cell_state:
             output, last_hidden = self.rnn(x, hidden)
-            last_memory = memory
+            last_cell_state = cell_state
         elif padding is None:
-            output, (last_hidden, last_memory) = self.rnn(x, (hidden, memory))
+            output, (last_hidden, last_cell_state) = self.rnn(x, (hidden, cell_state))
         else:
-            output, last_memory = self._lstm_that_keeps_memory(x, padding, hidden, memory)
+            output, last_cell_state = self._lstm_that_keeps_its_cell_state(x, padding, hidden, cell_state)
 
         if padding is None:
-            return LayerOutput(output, ConventionalState(last_hidden.squeeze(0), last_memory.squeeze(0)), None)
+            return RecurrentOutput(output, ConventionalState(last_hidden.squeeze(0), last_cell_state.squeeze(0)), {})
         rows = torch.arange(batch_size, device=x.device)
         last = torch.cat([hidden, output])[lengths, rows]
         output = output.masked_fill(padding.unsqueeze(-1), 0)
-        return LayerOutput(output, ConventionalState(last, last_memory.squeeze(0)), None)
+        return RecurrentOutput(output, ConventionalState(last, last_cell_state.squeeze(0)), {})
+
+    def recurrent_parameters(self) -> list[str]:
+        return ["rnn.weight_hh_l0"]
 
     def step(self, x: Tensor, state: ConventionalState) -> tuple[Tensor, ConventionalState]:
         rnn = self.rnn
         weights = (rnn.weight_ih_l0, rnn.weight_hh_l0, rnn.bias_ih_l0, rnn.bias_hh_l0)
-        if self.has_memory:
-            hidden, memory = _STEPS[self.cell](x, tuple(state), *weights)
-            return hidden, ConventionalState(hidden, memory)
+        if self.has_cell_state:
+            hidden, cell_state = _STEPS[self.cell](x, tuple(state), *weights)
+            return hidden, ConventionalState(hidden, cell_state)
         hidden = _STEPS[self.cell](x, state.hidden, *weights)
-        return hidden, ConventionalState(hidden, state.memory)
+        return hidden, ConventionalState(hidden, state.cell_state)
 
-    def stepper(self, batch_size: int) -> Callable[[Tensor, ConventionalState], tuple[Tensor, ConventionalState]]:
+    def stepper(self, batch_size: int) -> Step:
         rnn = self.rnn
         weights = (rnn.weight_ih_l0, rnn.weight_hh_l0, rnn.bias_ih_l0, rnn.bias_hh_l0)
         step = kernels.conventional_stepper(*weights, self.cell, batch_size)
@@ -88,9 +92,9 @@ class ConventionalRNN(RecurrentLayer):
         time = rnn.weight_hh_l0.new_zeros((), dtype=torch.long)
 
         def fused_step(x: Tensor, state: ConventionalState) -> tuple[Tensor, ConventionalState]:
-            whole = kernels.MultiChannelState(state.hidden[:, None, None], state.memory[:, None], time)
-            output, (_, memory, _) = step(x, whole)
-            return output, ConventionalState(output, memory.squeeze(1))
+            whole = kernels.MultiChannelState(state.hidden[:, None, None], state.cell_state[:, None], time)
+            output, (_, cell_state, _) = step(x, whole)
+            return output, ConventionalState(output, cell_state.squeeze(1))
 
         return fused_step
 
@@ -98,14 +102,14 @@ class ConventionalRNN(RecurrentLayer):
         like = self.rnn.weight_hh_l0
         if h0 is None:
             h0 = like.new_zeros(batch_size, self.hidden_size)
-        if not self.has_memory:
+        if not self.has_cell_state:
             c0 = like.new_zeros(batch_size, 0)
         elif c0 is None:
             c0 = like.new_zeros(batch_size, self.hidden_size)
         return ConventionalState(h0, c0)
 
-    def _lstm_that_keeps_memory(
-        self, x: Tensor, padding: Tensor, hidden: Tensor, memory: Tensor
+    def _lstm_that_keeps_its_cell_state(
+        self, x: Tensor, padding: Tensor, hidden: Tensor, cell_state: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The LSTM with c frozen at padding, so that the last c is each row's own at its last real token.
 
@@ -117,5 +121,25 @@ class ConventionalRNN(RecurrentLayer):
         weight_ih = torch.cat([rnn.weight_ih_l0, flag.view(-1, 1)], dim=1)
         x = torch.cat([x, padding.unsqueeze(-1).type_as(x)], dim=-1)
         weights = [weight_ih, rnn.weight_hh_l0, rnn.bias_ih_l0, rnn.bias_hh_l0]
-        output, _, last_memory = torch.lstm(x, (hidden, memory), weights, True, 1, 0.0, self.training, False, False)
-        return output, last_memory
+        output, _, last = torch.lstm(x, (hidden, cell_state), weights, True, 1, 0.0, self.training, False, False)
+        return output, last
+
+
+@dataclass(frozen=True)
+class ConventionalOptions:
+    """Nothing can be asked for."""
+
+
+@register_recurrent_kind("lstm", ConventionalOptions, "torch.nn.LSTM")
+def _lstm(options: ConventionalOptions, sizes: LayerSizes) -> ConventionalRNN:
+    return ConventionalRNN(sizes.input_size, sizes.hidden_size, "lstm")
+
+
+@register_recurrent_kind("gru", ConventionalOptions, "torch.nn.GRU")
+def _gru(options: ConventionalOptions, sizes: LayerSizes) -> ConventionalRNN:
+    return ConventionalRNN(sizes.input_size, sizes.hidden_size, "gru")
+
+
+@register_recurrent_kind("rnn", ConventionalOptions, "torch.nn.RNN with tanh")
+def _rnn(options: ConventionalOptions, sizes: LayerSizes) -> ConventionalRNN:
+    return ConventionalRNN(sizes.input_size, sizes.hidden_size, "rnn")

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_plugins.kernels.interface import CONNECTIONS, GATES
-from fairseq_plugins.modules import ConventionalRNN, MultiChannelRNN, RecurrentLayer
+from fairseq_plugins.modules import ConventionalRNN, MultiChannelRNN, RecurrentNetwork
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 SIZE, HIDDEN = 3, 5
 
 
 @st.composite
-def layers(draw: st.DrawFn) -> RecurrentLayer:
+def layers(draw: st.DrawFn) -> RecurrentNetwork:
     torch.manual_seed(draw(st.integers(0, 1000)))
     cell = draw(st.sampled_from(sorted(GATES)))
     if draw(st.booleans()):
@@ -40,7 +40,7 @@ def assert_same_state(actual: tuple[Tensor, ...], expected: tuple[Tensor, ...]) 
 
 @settings(max_examples=60, deadline=None)
 @given(layers(), batches())
-def test_each_row_is_what_it_is_alone(layer: RecurrentLayer, batch: tuple[Tensor, Tensor]) -> None:
+def test_each_row_is_what_it_is_alone(layer: RecurrentNetwork, batch: tuple[Tensor, Tensor]) -> None:
     x, lengths = batch
     together = layer(x, lengths, None, True)
     for b, length in enumerate(lengths.tolist()):
@@ -50,16 +50,14 @@ def test_each_row_is_what_it_is_alone(layer: RecurrentLayer, batch: tuple[Tensor
             alone = layer(x[:length, b : b + 1], None, None, True)
             state = alone.state
             torch.testing.assert_close(together.output[:length, b], alone.output[:, 0], **TOLERANCE)
-            if alone.channel_attention is not None:
-                torch.testing.assert_close(
-                    together.channel_attention[:length, b], alone.channel_attention[:, 0], **TOLERANCE
-                )
+            for name, value in alone.details.items():
+                torch.testing.assert_close(together.details[name][:length, b], value[:, 0], **TOLERANCE)
         assert_same_state([s[b : b + 1] for s in together.state], state)
 
 
 @settings(max_examples=60, deadline=None)
 @given(layers(), batches(), st.integers(0, 12))
-def test_a_sequence_split_anywhere_is_the_whole(layer: RecurrentLayer, batch: tuple[Tensor, Tensor], at: int) -> None:
+def test_a_sequence_split_anywhere_is_the_whole(layer: RecurrentNetwork, batch: tuple[Tensor, Tensor], at: int) -> None:
     x, lengths = batch
     whole = layer(x, lengths, None, True)
     at = min(at, len(x))
@@ -71,16 +69,14 @@ def test_a_sequence_split_anywhere_is_the_whole(layer: RecurrentLayer, batch: tu
         parts.append(part)
         state = part.state
     torch.testing.assert_close(torch.cat([p.output for p in parts]), whole.output, **TOLERANCE)
-    if whole.channel_attention is not None:
-        torch.testing.assert_close(
-            torch.cat([p.channel_attention for p in parts]), whole.channel_attention, **TOLERANCE
-        )
+    for name, value in whole.details.items():
+        torch.testing.assert_close(torch.cat([p.details[name] for p in parts]), value, **TOLERANCE)
     assert_same_state(state, whole.state)
 
 
 @settings(max_examples=40, deadline=None)
 @given(layers(), st.integers(1, 8), st.integers(1, 3))
-def test_steps_equal_the_sequence_gradients_too(layer: RecurrentLayer, steps: int, batch_size: int) -> None:
+def test_steps_equal_the_sequence_gradients_too(layer: RecurrentNetwork, steps: int, batch_size: int) -> None:
     x = torch.randn(steps, batch_size, SIZE, dtype=torch.float64)
     h0, c0 = torch.randn(2, batch_size, HIDDEN, dtype=torch.float64).unbind()
     start = layer.initial_state(batch_size, h0, c0)
@@ -114,7 +110,7 @@ def test_conventional_layer_equals_packed_torch(cell: str) -> None:
     hidden, memory = last if cell == "lstm" else (last, None)
     torch.testing.assert_close(result.state.hidden, hidden[0], **TOLERANCE)
     if memory is not None:
-        torch.testing.assert_close(result.state.memory, memory[0], **TOLERANCE)
+        torch.testing.assert_close(result.state.cell_state, memory[0], **TOLERANCE)
 
 
 @pytest.mark.parametrize("connection", CONNECTIONS)
@@ -143,9 +139,9 @@ def test_connections_start_as_asked() -> None:
 
 def test_channel_attention_is_a_distribution() -> None:
     layer = MultiChannelRNN(3, 5, 4)
-    attention = layer(torch.randn(6, 2, 3), torch.tensor([6, 3]), None, True).channel_attention
+    attention = layer(torch.randn(6, 2, 3), torch.tensor([6, 3]), need_details=True).details["channel_attention"]
     torch.testing.assert_close(attention.sum(-1), (torch.arange(6)[:, None] < torch.tensor([6, 3])).float())
-    assert layer(torch.randn(6, 2, 3)).channel_attention is None
+    assert layer(torch.randn(6, 2, 3)).details == {}
 
 
 @pytest.mark.parametrize(

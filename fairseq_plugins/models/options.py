@@ -1,0 +1,269 @@
+"""The options of fairseq's models, in groups to inherit, and what models that share a group do with it.
+
+The options of recurrent layers are made from the registry of their kinds, where each has its name, default and help.
+"""
+
+# No postponed evaluation of annotations here: fairseq reads the types of the configurations' fields.
+import contextlib
+import dataclasses
+from argparse import Namespace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq import utils
+from fairseq.data import Dictionary
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.tasks import FairseqTask
+from omegaconf import DictConfig, open_dict
+from torch import nn
+
+from ..errors import InputError
+from ..modules import RECURRENT_KINDS, RecurrentKind
+from ..modules.recurrent.registry import option_type
+
+
+@dataclass
+class EmbeddingOptions(FairseqDataclass):
+    """Sizes of the embeddings of an encoder and a decoder."""
+
+    encoder_embed_dim: int = field(
+        default=256, metadata={"help": "size of the source embeddings and of the paths of double_path's encoder"}
+    )
+    decoder_embed_dim: int = field(
+        default=256,
+        metadata={"help": "size of the target embeddings, of the readout, and of the paths of double_path's decoder"},
+    )
+
+
+@dataclass
+class PretrainedEmbeddingOptions(EmbeddingOptions):
+    """Embeddings that can start from vectors in a file."""
+
+    encoder_embed_path: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={"help": "pre-trained source embeddings: a header line, then a token and its vector on each line"},
+    )
+    encoder_freeze_embed: bool = field(default=False, metadata={"help": "do not train the source embeddings"})
+    decoder_embed_path: Optional[str] = field(  # noqa: UP045
+        default=None, metadata={"help": "pre-trained target embeddings, in the form of --encoder-embed-path"}
+    )
+    decoder_freeze_embed: bool = field(default=False, metadata={"help": "do not train the target embeddings"})
+
+
+@dataclass
+class SharingOptions(FairseqDataclass):
+    """Which tables are one."""
+
+    share_decoder_input_output_embed: bool = field(
+        default=False, metadata={"help": "one table for target embeddings and output layer"}
+    )
+    share_all_embeddings: bool = field(
+        default=False,
+        metadata={"help": "one table for source embeddings, target embeddings and output layer (joined dictionary)"},
+    )
+
+
+def position_options(longest: int) -> type[FairseqDataclass]:
+    """The longest source and target, by default of so many tokens."""
+    fields = [
+        (f"max_{side}_positions", int, field(default=longest, metadata={"help": f"longest {side} in tokens"}))
+        for side in ("source", "target")
+    ]
+    return dataclasses.make_dataclass("PositionOptions", fields, bases=(FairseqDataclass,))
+
+
+def recurrent_layer_options(*sides: str) -> type[FairseqDataclass]:
+    """The kind of the recurrent layers, and what each kind can be asked for.
+
+    Args:
+        sides: ``encoder``, ``decoder``: each has a kind of its own (``--encoder-recurrent-layer``); an option of a kind
+            holds for all (``--channels``) unless it is given for one (``--encoder-channels``). With no sides there is
+            one kind (``--recurrent-layer``).
+    """
+    kinds = ChoiceEnum(list(RECURRENT_KINDS))
+    fields: list[tuple[str, Any, Any]] = [
+        (f"{prefix}recurrent_layer", kinds, field(default="lstm", metadata={"help": f"kind of the {owner}layers"}))
+        for prefix, owner in [(f"{side}_", f"{side}'s ") for side in sides] or [("", "recurrent ")]
+    ]
+    for name, of_kinds in _options_by_name().items():
+        optional_type, metadata = _merged(name, of_kinds)
+        fields.append((name, optional_type, field(default=None, metadata=metadata)))
+        for side in sides:
+            text = {"help": f"{_flag(name)} of the {side} alone"}
+            fields.append((f"{side}_{name}", optional_type, field(default=None, metadata=text)))
+    return dataclasses.make_dataclass("RecurrentLayerOptions", fields, bases=(FairseqDataclass,))
+
+
+def recurrent_layer(cfg: Namespace | DictConfig, side: str = "") -> tuple[str, Any]:
+    """The kind of a side's layers and the options that it is asked for, which are written into ``cfg``: so a checkpoint
+    says what its layers are, also when defaults have changed.
+
+    Args:
+        cfg: holds :func:`recurrent_layer_options`.
+        side: ``encoder`` or ``decoder``; empty where there are no sides.
+
+    Raises:
+        InputError: a kind does not take what it is asked for.
+    """
+    prefix = f"{side}_" if side else ""
+    name = str(getattr(cfg, f"{prefix}recurrent_layer"))
+    if name not in RECURRENT_KINDS:
+        raise InputError(
+            f"there is no recurrent layer {name!r}; choose from {', '.join(RECURRENT_KINDS)}, or name the file that "
+            "defines it in FAIRSEQ_PLUGINS_EXTENSIONS"
+        )
+    kind = RECURRENT_KINDS[name]
+    own = {each.name: each for each in dataclasses.fields(kind.options)}
+    values = {}
+    for name in _options_by_name():
+        for full_name in dict.fromkeys((name, prefix + name)):
+            value = getattr(cfg, full_name)
+            if value is None:
+                continue
+            if name in own:
+                values[name] = _checked(full_name, value, own[name], kind)
+            elif full_name != name:
+                raise InputError(f"{_flag(full_name)} is no option of {kind.name} layers; leave it out")
+            else:
+                _check_minimum(name, value)
+    options = kind.options(**values)
+    for name in own:
+        setattr(cfg, prefix + name, getattr(options, name))
+    return kind.name, options
+
+
+def _options_by_name() -> dict[str, list[tuple[RecurrentKind, dataclasses.Field]]]:
+    """The options of all kinds: for each name the kinds that have it, with their fields."""
+    by_name: dict[str, list[tuple[RecurrentKind, dataclasses.Field]]] = {}
+    for kind in RECURRENT_KINDS.values():
+        for each in dataclasses.fields(kind.options):
+            by_name.setdefault(each.name, []).append((kind, each))
+    return by_name
+
+
+def _merged(name: str, of_kinds: list[tuple[RecurrentKind, dataclasses.Field]]) -> tuple[Any, dict[str, Any]]:
+    """The type, which may be None, and the metadata of an option that several kinds may have."""
+    types = {option_type(kind.options, name) for kind, _ in of_kinds}
+    if len(types) > 1:
+        names = ", ".join(kind.name for kind, _ in of_kinds)
+        raise InputError(f"the recurrent layers {names} have an option {name!r} of different types; rename it in one")
+    [merged_type] = types
+    choices = [each.metadata.get("choices") for _, each in of_kinds]
+    if all(choices):
+        merged_type = ChoiceEnum(list(dict.fromkeys(choice for some in choices for choice in some)))
+    meanings: dict[tuple[str, Any], list[str]] = {}
+    for kind, each in of_kinds:
+        meanings.setdefault((each.metadata["help"], each.default), []).append(kind.name)
+    texts = [
+        f"{text} ({', '.join(kinds)}{'' if default is None else f'; default: {default}'})"
+        for (text, default), kinds in meanings.items()
+    ]
+    metadata = {"help": "; ".join(texts)}
+    before = [each.metadata["before"] for _, each in of_kinds if "before" in each.metadata]
+    return Optional[merged_type], metadata | ({"before": before[0]} if before else {})  # noqa: UP045
+
+
+def _checked(name: str, value: Any, of_kind: dataclasses.Field, kind: RecurrentKind) -> Any:
+    """The value of an option as its kind reads it."""
+    choices = of_kind.metadata.get("choices")
+    if choices is not None:
+        # fairseq's choices are no strings, though they look like them.
+        value = str(value)
+        if value not in choices:
+            raise InputError(f"{_flag(name)} {value}: {kind.name} layers take {', '.join(choices)}")
+    _check_minimum(name, value, of_kind)
+    return value
+
+
+def _check_minimum(name: str, value: Any, of_kind: dataclasses.Field | None = None) -> None:
+    fields = [of_kind] if of_kind else [each for _, each in _options_by_name()[name]]
+    for each in fields:
+        minimum = each.metadata.get("minimum")
+        if minimum is not None and value < minimum:
+            raise InputError(f"{_flag(name)} must be at least {minimum}, not {value}")
+
+
+def _flag(name: str) -> str:
+    return f"--{name}".replace("_", "-")
+
+
+def set_defaults(args: Namespace | DictConfig, **defaults: Any) -> None:
+    """What the user did not give on the command line takes the architecture's value."""
+    for name, value in defaults.items():
+        setattr(args, name, getattr(args, name, value))
+
+
+def complete(cfg: Namespace | DictConfig, options: type[FairseqDataclass]) -> None:
+    """Options that a checkpoint of an earlier version does not know yet say what that version did.
+
+    That is the option's default, or where the default is another by now, ``before`` in the field's metadata.
+    """
+    default = options()
+    missing = [each for each in dataclasses.fields(options) if not hasattr(cfg, each.name)]
+    with open_dict(cfg) if isinstance(cfg, DictConfig) else contextlib.nullcontext():
+        set_defaults(cfg, **{each.name: each.metadata.get("before", getattr(default, each.name)) for each in missing})
+
+
+def check_sizes(cfg: Namespace | DictConfig, names: Iterable[str]) -> None:
+    """Raises InputError if one of the options is below 1."""
+    for name in names:
+        if getattr(cfg, name) < 1:
+            raise InputError(f"{_flag(name)} must be at least 1, not {getattr(cfg, name)}")
+
+
+def check_sharing(cfg: Namespace | DictConfig, task: FairseqTask) -> None:
+    """Raises InputError if ``--share-all-embeddings`` contradicts the task or the embeddings' options."""
+    if not cfg.share_all_embeddings:
+        return
+    if task.source_dictionary != task.target_dictionary:
+        raise InputError(
+            "--share-all-embeddings needs a joined dictionary (fairseq-preprocess --joined-dictionary); "
+            "with separate dictionaries take an --arch that does not share them, or the model's own name and its sizes"
+        )
+    if cfg.encoder_embed_dim != cfg.decoder_embed_dim:
+        raise InputError(
+            f"--share-all-embeddings needs equal sizes, not --encoder-embed-dim {cfg.encoder_embed_dim} "
+            f"and --decoder-embed-dim {cfg.decoder_embed_dim}"
+        )
+    if getattr(cfg, "decoder_embed_path", None) not in (None, getattr(cfg, "encoder_embed_path", None)):
+        raise InputError(
+            "--share-all-embeddings takes its table from --encoder-embed-path; leave out --decoder-embed-path"
+        )
+
+
+def build_embeddings(
+    cfg: Namespace | DictConfig, task: FairseqTask, make: Callable[[Dictionary, str], nn.Embedding]
+) -> tuple[nn.Embedding, nn.Embedding]:
+    """The tables of the encoder and the decoder, one where all are shared, out of ``make(dictionary, side)``."""
+    encoder = make(task.source_dictionary, "encoder")
+    return encoder, encoder if cfg.share_all_embeddings else make(task.target_dictionary, "decoder")
+
+
+def tie_output(cfg: Namespace | DictConfig, projection: nn.Linear, embedding: nn.Embedding) -> bool:
+    """Gives the output layer the table of the target embeddings if the options say so; returns whether they do."""
+    is_tied = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
+    if is_tied:
+        projection.weight = embedding.weight
+    return is_tied
+
+
+def load_pretrained(embedding: nn.Embedding, dictionary: Dictionary, path: str) -> None:
+    """Gives the words of a file their vectors.
+
+    Raises:
+        InputError: the file cannot be read as embeddings, or its vectors are of another size.
+    """
+    try:
+        vectors = utils.parse_embedding(path)
+    except (OSError, ValueError, StopIteration) as error:
+        raise InputError(
+            f"{path}: cannot be read as embeddings (a header line, then a token and its vector a line): {error}"
+        ) from error
+    for token, vector in vectors.items():
+        if len(vector) != embedding.embedding_dim:
+            raise InputError(
+                f"{path}: the vector of {token!r} has {len(vector)} numbers, the embeddings {embedding.embedding_dim}"
+            )
+    utils.print_embed_overlap(vectors, dictionary)
+    utils.load_embedding(vectors, dictionary, embedding)

@@ -1,0 +1,138 @@
+"""The kinds of recurrent networks, by name: what each can be asked for, and how it is made.
+
+A kind registers itself where it is defined, in a file of this folder or of a user's own (FAIRSEQ_PLUGINS_EXTENSIONS):
+
+    @dataclass(frozen=True)
+    class LeakyOptions:
+        leak: float = option(0.5, "share of the output that stays from step to step")
+
+    @register_recurrent_kind("leaky", LeakyOptions, "leaky integrator")
+    def make(options: LeakyOptions, sizes: LayerSizes) -> RecurrentNetwork:
+        return LeakyRNN(sizes.input_size, sizes.hidden_size, options.leak)
+
+The options of fairseq's models are made from these dataclasses (``models/options.py``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torch import nn
+
+from .contract import RecurrentNetwork
+
+Direction = Literal["forwards", "backwards", "both"]
+
+
+@dataclass(frozen=True)
+class LayerSizes:
+    """What a network is made for, beside its options.
+
+    Attributes:
+        input_size: D.
+        hidden_sizes: the widths of all layers of the stack, from the lowest on.
+        layer: which of them this one is, from 0; 0 for a kind that handles depth itself.
+        direction: ``both`` for a kind that handles directions itself, where both are wanted.
+        dropout: what a kind that handles depth itself applies between its levels.
+    """
+
+    input_size: int
+    hidden_sizes: Sequence[int]
+    layer: int = 0
+    direction: Direction = "forwards"
+    dropout: nn.Module = field(default_factory=nn.Identity)
+
+    @property
+    def hidden_size(self) -> int:
+        """The width of this layer."""
+        return self.hidden_sizes[self.layer]
+
+
+Factory = Callable[[Any, LayerSizes], RecurrentNetwork]
+
+
+@dataclass(frozen=True)
+class RecurrentKind:
+    """A kind of recurrent network.
+
+    Attributes:
+        name: what ``--encoder-recurrent-layer`` calls it.
+        description: a few words for lists.
+        options: a dataclass; each field has a default and was made by :func:`option`.
+        make: makes a network out of an instance of ``options`` and its sizes.
+        handles_directions: its networks read a sequence in both directions themselves, where they are asked to.
+        handles_depth: a network of it is all the layers.
+    """
+
+    name: str
+    description: str
+    options: type
+    make: Factory
+    handles_directions: bool = False
+    handles_depth: bool = False
+
+
+RECURRENT_KINDS: dict[str, RecurrentKind] = {}
+"""All kinds that have been registered, by name."""
+
+
+def option(
+    default: Any, help: str, choices: Sequence[str] | None = None, minimum: float | None = None, before: Any = None
+) -> Any:
+    """A field of a kind's dataclass of options, an int, float or string or one of these or None.
+
+    Args:
+        default: the value where nothing is asked for.
+        help: what it is.
+        choices: the strings that it can be.
+        minimum: the smallest number that it can be.
+        before: the value of models that were trained before there was this option, if that is not the default.
+    """
+    metadata = {"help": help, "choices": choices, "minimum": minimum, "before": before}
+    return field(default=default, metadata={name: value for name, value in metadata.items() if value is not None})
+
+
+def register_recurrent_kind(
+    name: str, options: type, description: str, handles_directions: bool = False, handles_depth: bool = False
+) -> Callable[[Factory], Factory]:
+    """Registers the factory that it decorates; the arguments are :class:`RecurrentKind`'s.
+
+    Raises:
+        ValueError: there is a kind of this name.
+        TypeError: the options are no dataclass of fields that :func:`option` made.
+    """
+    if name in RECURRENT_KINDS:
+        raise ValueError(f"there is a recurrent layer {name!r} already")
+    for each in dataclasses.fields(options):
+        if each.default is dataclasses.MISSING or "help" not in each.metadata:
+            raise TypeError(f"the option {each.name!r} of {name!r} needs a default and a help text; write option(...)")
+        if option_type(options, each.name) not in (int, float, str):
+            raise TypeError(f"the option {each.name!r} of {name!r} must be an int, a float or a string")
+
+    def register(make: Factory) -> Factory:
+        RECURRENT_KINDS[name] = RecurrentKind(name, description, options, make, handles_directions, handles_depth)
+        return make
+
+    return register
+
+
+def option_type(options: type, name: str) -> Any:
+    """The type of an option; of one that may be None, its other type."""
+    found = typing.get_type_hints(options)[name]
+    others = [each for each in typing.get_args(found) if each is not type(None)]
+    return others[0] if len(others) == 1 else found
+
+
+def recurrent_kind(name: str) -> RecurrentKind:
+    """The kind of a name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if name not in RECURRENT_KINDS:
+        raise ValueError(f"unknown recurrent layer {name!r}; choose from {', '.join(RECURRENT_KINDS)}")
+    return RECURRENT_KINDS[name]

@@ -1,0 +1,206 @@
+"""Depth and two directions for any kind of recurrent network, with dropout between the layers and DropConnect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ..regularization import LockedDropout, dropped_parameters, with_parameters
+from .contract import RecurrentNetwork, RecurrentOutput, RecurrentState, Step
+from .registry import Direction, LayerSizes, recurrent_kind
+
+
+class StackOutput(NamedTuple):
+    """What a stack returns for a sequence; with two directions, outputs are forwards, then backwards."""
+
+    output: Tensor  # (T, B, output_size) of the top layer, before any dropout
+    states: tuple[RecurrentState | None, ...]  # of each layer; with two directions, forwards and backwards in turn
+    details: dict[str, Tensor]  # in the sentence's order, under the names of the layers: layers.0.channel_attention
+    layer_outputs: tuple[Tensor, ...]  # of each layer, before any dropout
+    networks: tuple[tuple[RecurrentOutput, ...], ...]  # of each layer, as its networks returned it
+
+
+class RecurrentStack(nn.Module):
+    """Layers of one kind on top of each other.
+
+    A kind that handles depth itself has one network for all layers, and ``layers`` one element; one that handles
+    directions itself is asked for both, and neither repeated nor reversed.
+
+    Args:
+        kind: the name of a kind (``registry.py``).
+        input_size: D.
+        hidden_sizes: the width of each layer, from the lowest on.
+        bidirectional: every layer reads the sentence in both directions, and upper layers read both outputs.
+        dropout: what the inputs of all layers but the first go through.
+        options: what the kind can be asked for; its own defaults if None.
+        drop_connect: the probability of dropping an element of the recurrent weights, drawn once a forward pass.
+
+    Raises:
+        ValueError: there is no such kind or no layer, or the kind does not take these sizes or options.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        input_size: int,
+        hidden_sizes: Sequence[int],
+        bidirectional: bool = False,
+        dropout: nn.Module | None = None,
+        options: Any = None,
+        drop_connect: float = 0.0,
+    ) -> None:
+        super().__init__()
+        found = recurrent_kind(kind)
+        if not hidden_sizes:
+            raise ValueError("a stack needs at least one layer, not 0")
+        self.bidirectional = bidirectional
+        self.dropout = nn.Identity() if dropout is None else dropout
+        self.drop_connect = drop_connect
+        is_wrapped = bidirectional and not found.handles_directions
+        if options is None:
+            options = found.options()
+
+        def layers(direction: Direction) -> nn.ModuleList:
+            made = nn.ModuleList()
+            size = input_size
+            for layer in range(1 if found.handles_depth else len(hidden_sizes)):
+                sizes = LayerSizes(size, tuple(hidden_sizes), layer, direction, self.dropout)
+                made.append(found.make(options, sizes))
+                size = 2 * made[-1].output_size if is_wrapped else made[-1].output_size
+            return made
+
+        self.layers = layers("both" if bidirectional and found.handles_directions else "forwards")
+        self.backward_layers = layers("backwards") if is_wrapped else None
+
+    @property
+    def output_size(self) -> int:
+        """The width of the output."""
+        return sum(network.output_size for network in self._networks(len(self.layers) - 1))
+
+    @property
+    def is_steppable(self) -> bool:
+        """Whether it runs step by step."""
+        return self.backward_layers is None and all(layer.is_steppable for layer in self.layers)
+
+    def forward(
+        self,
+        x: Tensor,
+        lengths: Tensor | None = None,
+        states: Sequence[RecurrentState] | None = None,
+        need_details: bool = False,
+    ) -> StackOutput:
+        """Runs over a sequence x (T, B, D), right-padded; ``lengths`` (B,) or None if there is no padding.
+
+        With two directions a state makes no sense before the sentence's end is known, so that ``states`` must be None.
+        """
+        if self.bidirectional and states is not None:
+            raise ValueError("a bidirectional stack cannot go on from a state")
+        outputs, by_layer, details = [], [], {}
+        for i in range(len(self.layers)):
+            if i > 0:
+                x = self.dropout(x)
+            results = []
+            for network, name in zip(self._networks(i), ("layers", "backward_layers"), strict=False):
+                is_backward = name == "backward_layers"
+                result = with_parameters(
+                    network,
+                    self._dropped(network),
+                    network,
+                    reverse(x, lengths) if is_backward else x,
+                    lengths,
+                    None if states is None else states[i],
+                    need_details,
+                )
+                results.append(result)
+                for detail, value in result.details.items():
+                    details[f"{name}.{i}.{detail}"] = reverse(value, lengths) if is_backward else value
+            if len(results) == 1:
+                x = results[0].output
+            else:
+                x = torch.cat([results[0].output, reverse(results[1].output, lengths)], dim=-1)
+            outputs.append(x)
+            by_layer.append(tuple(results))
+        states = tuple(result.state for results in by_layer for result in results)
+        return StackOutput(x, states, details, tuple(outputs), tuple(by_layer))
+
+    def summaries(self, result: StackOutput, lengths: Tensor | None) -> list[Tensor]:
+        """What a decoder starts from: (B, size) for each level of each layer, forwards, then backwards; see
+        :meth:`.RecurrentNetwork.summaries`."""
+        summaries = []
+        for i, results in enumerate(result.networks):
+            directions = [
+                network.summaries(of_network, lengths)
+                for network, of_network in zip(self._networks(i), results, strict=True)
+            ]
+            summaries += [torch.cat(level, dim=-1) for level in zip(*directions, strict=True)]
+        return summaries
+
+    @property
+    def summary_sizes(self) -> list[int]:
+        """The widths of :meth:`summaries`."""
+        sizes = []
+        for i in range(len(self.layers)):
+            sizes += map(sum, zip(*(network.summary_sizes for network in self._networks(i)), strict=True))
+        return sizes
+
+    def step(self, x: Tensor, states: Sequence[RecurrentState]) -> tuple[Tensor, tuple[RecurrentState, ...]]:
+        """One time step of a one-directional stack: x (B, D) -> output (B, H) of the top layer and the next states."""
+        return self.stepper(x.size(0))(x, states)
+
+    def stepper(
+        self, batch_size: int
+    ) -> Callable[[Tensor, Sequence[RecurrentState]], tuple[Tensor, tuple[RecurrentState, ...]]]:
+        """:meth:`step` for many steps, one sequence; see :meth:`.RecurrentNetwork.stepper`.
+
+        Raises:
+            TypeError: the stack does not run step by step.
+        """
+        if not self.is_steppable:
+            raise TypeError("a stack in two directions does not run step by step")
+        steps = [self._stepper_of(layer, batch_size) for layer in self.layers]
+        is_locked = isinstance(self.dropout, LockedDropout)
+        dropouts = [self.dropout.for_steps() if is_locked else self.dropout for _ in steps]
+
+        def step(x: Tensor, states: Sequence[RecurrentState]) -> tuple[Tensor, tuple[RecurrentState, ...]]:
+            next_states = []
+            for i, (layer_step, dropout, state) in enumerate(zip(steps, dropouts, states, strict=True)):
+                if i > 0:
+                    x = dropout(x)
+                x, state = layer_step(x, state)
+                next_states.append(state)
+            return x, tuple(next_states)
+
+        return step
+
+    def _networks(self, layer: int) -> list[RecurrentNetwork]:
+        """One for each direction that has its own."""
+        backwards = [] if self.backward_layers is None else [self.backward_layers[layer]]
+        return [self.layers[layer], *backwards]
+
+    def _dropped(self, network: RecurrentNetwork) -> dict[str, Tensor]:
+        return dropped_parameters(network, network.recurrent_parameters(), self.drop_connect)
+
+    def _stepper_of(self, layer: RecurrentNetwork, batch_size: int) -> Step:
+        dropped = self._dropped(layer)
+        step = with_parameters(layer, dropped, layer.stepper, batch_size)
+        if not dropped:
+            return step
+        # A network may read its parameters when a stepper is made or at each step.
+        return lambda x, state: with_parameters(layer, dropped, step, x, state)
+
+
+def reverse(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """Reverses each row's real tokens of x (T, B, ...); padding stays where it is."""
+    if lengths is None:
+        return x.flip(0)
+    time = torch.arange(x.size(0), device=x.device).unsqueeze(1)
+    index = torch.where(time < lengths, lengths - 1 - time, time)
+    return x.gather(0, index.view(*index.shape, *[1] * (x.dim() - 2)).expand_as(x))
+
+
+def reorder_states(states: Sequence[RecurrentState], new_order: Tensor) -> tuple[RecurrentState, ...]:
+    """Selects the rows ``new_order`` of every tensor of every state, as beam search asks for."""
+    return tuple(type(state)(*(tensor.index_select(0, new_order) for tensor in state)) for state in states)
