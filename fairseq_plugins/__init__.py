@@ -19,6 +19,6 @@ with warnings.catch_warnings():
 
     compat.apply()  # before anything imports fairseq's parts
 
-    from . import models, scoring
+    from . import criterions, models, scoring
 
-__all__ = ["models", "scoring"]
+__all__ = ["criterions", "models", "scoring"]
