@@ -1,9 +1,11 @@
 """Package metadata. Install with scripts/install.sh, which lets fairseq compile against the PyTorch that is there."""
 
+import runpy
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
+CHECKOUT = Path(__file__).parent
 # What prepare_nist_zh_en.sh needs: jieba cuts Chinese into words, OpenCC simplifies its characters.
 CHINESE = ["jieba>=0.42,<0.43", "opencc>=1.1,<2"]
 # What reproduce.sh needs.
@@ -14,9 +16,9 @@ WORKFLOW = [
 
 setup(
     name="fairseq-plugins",
-    version="0.1.0",
+    version=runpy.run_path(str(CHECKOUT / "fairseq_plugins" / "versions.py"))["VERSION"],
     description="Recurrent and hybrid sequence-to-sequence architectures as a fairseq plugin",
-    long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
+    long_description=(CHECKOUT / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="MIT",
     packages=find_packages(include=["fairseq_plugins", "fairseq_plugins.*"]),

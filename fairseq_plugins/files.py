@@ -1,38 +1,21 @@
-"""Files that are either whole or absent, checksums, and errors that are one sentence. Standard library only."""
+"""Files that are either whole or absent, JSON, locks and checksums. Standard library only."""
 
 from __future__ import annotations
 
 import contextlib
-import difflib
+import fcntl
 import gzip
 import hashlib
+import json
 import os
 import shutil
-import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-
-class InputError(Exception):
-    """Something that the user gave cannot be used. The message is one sentence: what, where (file, line), remedy."""
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the known name that is spelt most alike, or nothing when none comes close."""
-    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean '{matches[0]}'?" if matches else ""
-
-
-def report_input_errors(main: Callable[[], None]) -> None:
-    """Runs ``main``; an :class:`InputError` becomes ``error: <message>`` on standard error and exit status 1."""
-    try:
-        main()
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+from .errors import InputError
 
 
 @contextlib.contextmanager
@@ -85,6 +68,62 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def write_json(path: str | os.PathLike[str], content: Any) -> None:
+    """Writes ``content`` as JSON that people can read, whole or not at all."""
+    with atomic_file(path) as stream:
+        json.dump(content, stream, ensure_ascii=False, indent=2)
+        stream.write("\n")
+
+
+def take_lock(path: str | os.PathLike[str], wait: bool = False) -> int | None:
+    """Takes the lock that the file ``path`` stands for; the file is made where it is not there.
+
+    Returns:
+        A file descriptor. The lock lasts until it is closed, here and in every process that inherited it: at the latest
+        until they end, however that happens. None where another process has the lock and we do not ``wait`` for it.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        # Writable, as network file systems demand for an exclusive lock.
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Whoever had it may have removed the file: then a lock on it keeps nobody out.
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                    return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def locked(path: str | os.PathLike[str], refusal: str | None = None, keep: bool = True) -> Iterator[int]:
+    """Has the lock that the file ``path`` stands for while the block runs; yields what :func:`take_lock` returns.
+
+    Args:
+        refusal: what to say where another process has it; None to wait instead.
+        keep: whether the file stays; without it no other process may inherit the lock.
+
+    Raises:
+        InputError: ``refusal``, where another process has it.
+    """
+    descriptor = take_lock(path, wait=refusal is None)
+    if descriptor is None:
+        raise InputError(refusal)
+    try:
+        yield descriptor
+    finally:
+        if not keep:
+            os.unlink(path)
+        os.close(descriptor)
 
 
 def sha256(path: str | os.PathLike[str]) -> str:

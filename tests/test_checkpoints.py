@@ -19,7 +19,7 @@ from fairseq_plugins.checkpoints import (
     read_checkpoint,
     updates,
 )
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 from tests.commands import run_command, train_in_process
 from tests.conftest import TranslationData
 

@@ -1,4 +1,4 @@
-"""Files that are whole or absent, and one-sentence errors."""
+"""Files that are whole or absent, locks, and reading lines."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import gzip
 import hashlib
 import os
 import stat
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.files import InputError, atomic_directory, atomic_file, read_lines, report_input_errors, sha256
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.files import atomic_directory, atomic_file, locked, read_lines, sha256, take_lock, write_json
+from tests.commands import CHECKOUT
 
 
 @pytest.fixture
@@ -78,6 +83,79 @@ def test_atomic_directory_after_an_error(tmp_path: Path, error: type[BaseExcepti
     assert names(tmp_path / "folder") == ["old"]
 
 
+def test_write_json(tmp_path: Path) -> None:
+    write_json(tmp_path / "new" / "content.json", {"ä": [1, None, "\u2028"], "b": {}})
+    assert (tmp_path / "new" / "content.json").read_text(encoding="utf-8") == (
+        '{\n  "ä": [\n    1,\n    null,\n    "\u2028"\n  ],\n  "b": {}\n}\n'
+    )
+    with pytest.raises(TypeError):
+        write_json(tmp_path / "new" / "content.json", {"path": tmp_path})
+    assert names(tmp_path / "new") == ["content.json"]
+    assert '"ä"' in (tmp_path / "new" / "content.json").read_text(encoding="utf-8")
+
+
+# Takes the lock named by its first argument, says so, and keeps it until its standard input ends.
+HOLDER = """
+import sys
+from fairseq_plugins.files import locked
+with locked(sys.argv[1], keep=sys.argv[2] == "keep"):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """A process that has the lock ``tmp_path/lock``."""
+    arguments = [sys.executable, "-c", HOLDER, str(tmp_path / "lock"), getattr(request, "param", "keep")]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "FAIRSEQ_PLUGINS_REGISTER": "0"}
+    process = subprocess.Popen(arguments, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "locked\n"
+    with process:
+        yield process
+        process.kill()
+
+
+def test_one_process_at_a_time_has_a_lock(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    assert take_lock(tmp_path / "lock") is None
+    with pytest.raises(InputError, match="^somebody is at work$"), locked(tmp_path / "lock", "somebody is at work"):
+        pass
+    with locked(tmp_path / "folder" / "another", "somebody is at work"):
+        assert take_lock(tmp_path / "folder" / "another") is None
+    holder.kill()
+    holder.wait()
+    # However a process ends, its lock is free; and so is ours after the block.
+    for _ in range(2):
+        with locked(tmp_path / "lock", "somebody is at work"):
+            pass
+    assert names(tmp_path) == ["folder", "lock"]
+
+
+@pytest.mark.parametrize("holder", ["keep", "remove"], indirect=True)
+def test_waiting_for_a_lock(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    threading.Timer(0.3, holder.stdin.close).start()
+    with locked(tmp_path / "lock"):
+        # Its end is what we have waited for; and we did not get the lock of a file that is not there any more.
+        assert holder.stdin.closed
+        assert take_lock(tmp_path / "lock") is None
+    assert names(tmp_path) == ["lock"]
+
+
+def test_a_lock_can_leave_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), locked(tmp_path / "lock", "somebody is at work", keep=False):
+        raise ZeroDivisionError
+    assert names(tmp_path) == []
+
+
+def test_a_process_that_inherited_a_lock_keeps_it(tmp_path: Path) -> None:
+    with locked(tmp_path / "lock", "somebody is at work") as lock:
+        child = subprocess.Popen(["sleep", "60"], pass_fds=[lock])
+    assert take_lock(tmp_path / "lock") is None
+    child.kill()
+    child.wait()
+    os.close(take_lock(tmp_path / "lock"))
+
+
 def test_sha256(tmp_path: Path) -> None:
     content = os.urandom(3 << 20)
     (tmp_path / "bytes").write_bytes(content)
@@ -116,18 +194,3 @@ def test_read_lines_of_a_damaged_gzip_file(tmp_path: Path, damage) -> None:
             list(read_lines(tmp_path / "text.gz"))
     else:
         assert list(read_lines(tmp_path / "text.gz")) == []
-
-
-def test_report_input_errors(capsys: pytest.CaptureFixture[str]) -> None:
-    def main() -> None:
-        raise InputError("text: no such file")
-
-    with pytest.raises(SystemExit) as exit_:
-        report_input_errors(main)
-    assert exit_.value.code == 1
-    assert capsys.readouterr().err == "error: text: no such file\n"
-
-
-def test_report_input_errors_hides_no_other_error() -> None:
-    with pytest.raises(ZeroDivisionError):
-        report_input_errors(lambda: print(1 / 0))

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import run_command
+
 PACKAGE = Path(__file__).resolve().parent.parent / "fairseq_plugins"
 
 FORBIDDEN = {
-    "files.py": ("fairseq", "torch", "fairseq_plugins."),
+    "errors.py": ("fairseq", "torch"),
+    "files.py": ("fairseq", "torch"),
+    "versions.py": ("fairseq", "torch"),
     "kernels": ("fairseq", "fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.corpora"),
     "modules": ("fairseq", "fairseq_plugins.models", "fairseq_plugins.corpora", "fairseq_plugins.experiments"),
     "corpora": ("fairseq", "torch", "fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.experiments"),
@@ -18,6 +22,14 @@ FORBIDDEN = {
     "models": ("fairseq_plugins.corpora", "fairseq_plugins.experiments"),
     "analysis": ("fairseq_plugins.experiments",),
     "experiments": ("fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.kernels"),
+}
+
+# What of ours a room may import, beside what is in it.
+OURS = {
+    "errors.py": (),
+    "files.py": ("errors",),
+    "versions.py": (),
+    "corpora": ("errors", "files", "versions"),
 }
 
 
@@ -36,21 +48,54 @@ def imported_modules(path: Path) -> set[str]:
 
 
 def is_in(name: str, forbidden: str) -> bool:
-    return (
-        name.startswith(forbidden) if forbidden.endswith(".") else name == forbidden or name.startswith(forbidden + ".")
-    )
+    return name == forbidden or name.startswith(forbidden + ".")
+
+
+def imports_of(room: str) -> list[tuple[Path, str]]:
+    """Each file of a room with each name that it imports."""
+    root = PACKAGE / room
+    files = [root] if root.is_file() else sorted(root.rglob("*.py"))
+    assert files
+    return [(path.relative_to(PACKAGE), name) for path in files for name in sorted(imported_modules(path))]
 
 
 @pytest.mark.parametrize("room", FORBIDDEN)
 def test_imports_run_downward(room: str) -> None:
-    root = PACKAGE / room
-    files = [root] if root.is_file() else sorted(root.rglob("*.py"))
-    assert files
     wrong = [
-        f"{path.relative_to(PACKAGE)} imports {name}"
-        for path in files
-        for name in sorted(imported_modules(path))
-        for forbidden in FORBIDDEN[room]
-        if is_in(name, forbidden)
+        f"{path} imports {name}"
+        for path, name in imports_of(room)
+        if any(is_in(name, forbidden) for forbidden in FORBIDDEN[room])
     ]
     assert not wrong
+
+
+@pytest.mark.parametrize("room", OURS)
+def test_rooms_import_of_ours_only_what_they_may(room: str) -> None:
+    allowed = [f"fairseq_plugins.{name}" for name in (*OURS[room], room.removesuffix(".py"))]
+    wrong = [
+        f"{path} imports {name}"
+        for path, name in imports_of(room)
+        if is_in(name, "fairseq_plugins") and not any(is_in(name, other) for other in allowed)
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("room", "missing"), [("kernels", ("fairseq",)), ("modules", ("fairseq",)), ("corpora", ("fairseq", "torch"))]
+)
+def test_rooms_work_without(room: str, missing: tuple[str, ...]) -> None:
+    """Every file of the room is imported in a process where fairseq (and PyTorch) cannot be."""
+    program = f"""
+import importlib, pkgutil, sys
+sys.modules |= dict.fromkeys({missing!r})  # as if they were not installed
+room = importlib.import_module("fairseq_plugins.{room}")
+for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+    try:
+        importlib.import_module(module.name)
+    except ModuleNotFoundError as error:
+        if error.name.partition(".")[0] != "triton":  # only GPUs need it
+            raise
+    print(module.name)
+"""
+    finished = run_command(["python", "-c", program])
+    assert f"fairseq_plugins.{room}." in finished.stdout

@@ -7,7 +7,7 @@ import importlib
 import logging
 from collections.abc import Sequence
 
-from ..files import report_input_errors
+from ..errors import report_input_errors
 
 COMMANDS = {
     "channel-attention": "which channels of an MC-RNN encoder are attended to at each step (MC-RNN, Figure 3)",

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 import torch
 from matplotlib.figure import Figure
 
-from ..files import InputError
+from ..errors import InputError
 from ..kernels.interface import in_degree
 from ..models.recurrent_seq2seq import RecurrentEncoder
 from . import figures

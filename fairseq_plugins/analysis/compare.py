@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from ..files import InputError
+from ..errors import InputError
 from ..scoring import rouge
 from ..scoring.bleu import sentence_bleu
 from . import figures, systems

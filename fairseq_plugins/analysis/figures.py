@@ -27,7 +27,8 @@ from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
 
-from ..files import InputError, atomic_file
+from ..errors import InputError
+from ..files import atomic_file
 
 logger = logging.getLogger(__name__)
 # fairseq's import opens the log to every message of every package, and matplotlib tells of each font it looks at.

@@ -21,7 +21,8 @@ from torch import Tensor
 
 from ..checkpoints import architecture, checked_checkpoint, trained_on
 from ..corpora.parallel import Preparation, Word
-from ..files import InputError, read_lines
+from ..errors import InputError
+from ..files import read_lines
 from ..models.double_path import DoublePathDecoder
 from . import figures
 

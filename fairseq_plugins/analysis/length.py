@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ..files import InputError
+from ..errors import InputError
 from ..scoring.bleu import bleu, score_of_statistics, sentence_statistics
 from . import figures, systems
 from .significance import SAMPLES, SEED

@@ -17,7 +17,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ..files import InputError
+from ..errors import InputError
 from . import figures
 from .tables import table
 

@@ -6,7 +6,8 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..files import InputError, read_lines
+from ..errors import InputError
+from ..files import read_lines
 from ..scoring.bleu import TOKENIZERS
 from .significance import SEED
 

@@ -18,7 +18,8 @@ import zlib
 from pathlib import Path
 
 from fairseq_plugins.corpora.parallel import Preparation, add_bpe_arguments, prepare
-from fairseq_plugins.files import InputError, report_input_errors, sha256
+from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.files import sha256
 
 LANGUAGES = ("article", "title")
 WORDS = 30_000

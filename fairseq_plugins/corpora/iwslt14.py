@@ -29,7 +29,8 @@ from lxml import etree
 from tqdm import tqdm
 
 from fairseq_plugins.corpora.parallel import DOWNLOAD, Preparation, add_bpe_arguments, prepare, side_files
-from fairseq_plugins.files import InputError, atomic_file, read_lines, report_input_errors, sha256
+from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.files import atomic_file, read_lines, sha256
 
 LANGUAGES = ("de", "en")
 ARCHIVE = "de-en.tgz"

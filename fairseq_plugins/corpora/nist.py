@@ -24,7 +24,8 @@ import lxml.etree
 import lxml.html
 
 from fairseq_plugins.corpora.parallel import Preparation, add_bpe_arguments, prepare, side_files
-from fairseq_plugins.files import InputError, atomic_file, report_input_errors
+from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.files import atomic_file
 
 LANGUAGES = ("zh", "en")
 LDC_CORPORA = ("LDC2002E18", "LDC2003E07", "LDC2003E14", "LDC2004T07", "LDC2004T08", "LDC2005T06")

@@ -38,7 +38,8 @@ from tqdm import tqdm
 
 from fairseq_plugins.corpora.subwords import SUBWORD_MODELS, SubwordModel
 from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Tokenizer
-from fairseq_plugins.files import InputError, atomic_directory, atomic_file, read_lines, report_input_errors, sha256
+from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.files import atomic_directory, atomic_file, read_lines, sha256
 
 FORMAT = 1
 """The version of ``preparation.json``: raised when its meaning changes."""

@@ -18,7 +18,8 @@ from typing import ClassVar
 import sentencepiece
 from subword_nmt import apply_bpe, learn_bpe
 
-from fairseq_plugins.files import InputError, atomic_file
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.files import atomic_file
 
 # What a subword model uses as a mark of its own stands escaped in its pieces, or decoding would take it for the mark.
 # The escape character is the last one of the first private use area: no font, no keyboard and no corpus uses it.

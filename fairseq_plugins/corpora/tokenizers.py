@@ -11,7 +11,7 @@ from typing import Any
 
 import sacremoses
 
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 
 TOKENIZERS = ("moses", "jieba", "none")
 

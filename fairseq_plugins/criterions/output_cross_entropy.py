@@ -14,7 +14,7 @@ from fairseq.tasks import FairseqTask
 from omegaconf import II
 from torch import Tensor
 
-from ..files import InputError
+from ..errors import InputError
 from ..kernels.output_cross_entropy import output_cross_entropy
 
 

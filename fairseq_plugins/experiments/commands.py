@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from .. import __path__ as package_path
+from .. import register
 from ..corpora.builtin import SUFFIXES
 from ..corpora.parallel import Preparation
-from ..files import InputError, nearest, report_input_errors
+from ..errors import InputError, nearest, report_input_errors
 from .config import CHECKOUT, Configuration, Section
 
 # Set by the scripts' own arguments: in a configuration they would tie an experiment to one place.
@@ -234,6 +235,7 @@ def check(kind: str, command: Sequence[str], section: Section, extra: Sequence[s
 
 def _parser(kind: str, section: Section) -> argparse.ArgumentParser:
     """fairseq's parser; what it refuses becomes an InputError."""
+    register()
     from fairseq import options as fairseq_options
 
     parser = {

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import yaml
 
-from ..files import InputError, nearest, read_lines
+from ..errors import InputError, nearest
+from ..files import read_lines
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 

@@ -22,7 +22,8 @@ from tqdm import tqdm
 
 from ..analysis.tables import table
 from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoints
-from ..files import InputError, atomic_file, read_lines
+from ..errors import InputError
+from ..files import atomic_file, read_lines
 from ..scoring.bleu import bleu
 from ..scoring.rouge import METRICS, corpus_rouge
 from . import commands, config, results

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.figures import inline_svg
-from ..files import InputError, read_lines
+from ..errors import InputError
+from ..files import read_lines
 from ..scoring.rouge import METRICS as ROUGE
 from . import commands, config, learning_curves, pictures, results
 from .report import Experiment, Figure, Report, ReportTable, Sample, write

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..files import InputError, report_input_errors
+from ..errors import InputError, report_input_errors
 
 WAIT = 1.0
 """Seconds between two looks for a free GPU."""

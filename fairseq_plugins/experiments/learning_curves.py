@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from ..files import InputError, read_lines
+from ..errors import InputError
+from ..files import read_lines
 
 # Each has a contrast of at least 3 on white and on the report's dark ground (WCAG 2.2, 1.4.11).
 COLOURS = ("#3b7dd8", "#d9622b", "#2e9e6b", "#a463c9", "#d6455d", "#2492a8", "#9a7340", "#7f8790")

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..analysis import alignments, channel_attention, figures, length
 from ..analysis.forced_decoding import END, Sentence, TrainedModel
-from ..files import InputError, read_lines
+from ..errors import InputError
+from ..files import read_lines
 from . import commands, results
 from .evaluate import References
 from .report import Alignment, Figure, Sample

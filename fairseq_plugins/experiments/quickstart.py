@@ -21,7 +21,8 @@ from tqdm import tqdm
 
 from ..analysis.tables import cell, table
 from ..corpora.builtin import SUFFIXES
-from ..files import InputError, read_lines
+from ..errors import InputError
+from ..files import read_lines
 from ..scoring.rouge import METRICS
 from . import commands, config, experiment_report, pictures, report, results
 from .evaluate import References

@@ -18,7 +18,8 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
-from ..files import InputError, atomic_file
+from ..errors import InputError
+from ..files import atomic_file
 from . import config
 from .commands import available_gpus, builtin_corpus, main_of, only_one, option, script, shown
 from .tables import Table, load_small_scale, load_table

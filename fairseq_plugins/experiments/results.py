@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..corpora.parallel import PREPARATION
-from ..files import InputError, atomic_file
+from ..errors import InputError
+from ..files import atomic_file
 from .commands import PreparedData, option
 from .config import CHECKOUT
 

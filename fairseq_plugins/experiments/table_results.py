@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.significance import Comparison, paired_bootstrap, paired_bootstrap_bleu
-from ..files import InputError, atomic_file, read_lines
+from ..errors import InputError
+from ..files import atomic_file, read_lines
 from ..scoring.rouge import sentence_rouge
 from . import commands, config, experiment_report, pictures, report, results
 from .evaluate import References

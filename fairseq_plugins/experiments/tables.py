@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from ..files import InputError, nearest, read_lines
+from ..errors import InputError, nearest
+from ..files import read_lines
 from ..scoring.rouge import METRICS
 from .config import CHECKOUT
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..checkpoints import checked_checkpoint, newest_readable_checkpoint, read_checkpoint, updates
-from ..files import InputError, atomic_file
+from ..errors import InputError
+from ..files import atomic_file
 from . import commands, config, results
 
 LOG = "train.log"

@@ -12,7 +12,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ..checkpoints import checked_checkpoint, trained_on
-from ..files import InputError, read_lines
+from ..errors import InputError
+from ..files import read_lines
 from . import commands
 from .evaluate import hypotheses
 

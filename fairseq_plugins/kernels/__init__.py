@@ -9,7 +9,7 @@ from types import ModuleType
 
 from torch import Tensor
 
-from ..files import InputError
+from ..errors import InputError
 from . import autograd, cpp, eager, reference, vectorized
 from .interface import (
     MultiChannelOutput,

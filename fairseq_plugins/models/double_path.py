@@ -43,7 +43,7 @@ from fairseq.modules.grad_multiply import GradMultiply
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from ..files import InputError
+from ..errors import InputError
 from ..modules.attention import Memory, ScalarGate
 from ..modules.convolution import remove_weight_norm
 from ..modules.double_path import (

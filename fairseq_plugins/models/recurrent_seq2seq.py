@@ -35,7 +35,7 @@ from fairseq.models import (
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from ..files import InputError
+from ..errors import InputError
 from ..modules import (
     RECURRENT_LAYERS,
     AdditiveAttention,

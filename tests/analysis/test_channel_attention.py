@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fairseq_plugins.analysis.channel_attention import channel_attention, draw, strongest
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 
 from .models import model_of_architecture
 

@@ -13,7 +13,7 @@ from sacrebleu.metrics import BLEU
 from fairseq_plugins.analysis import compare as command
 from fairseq_plugins.analysis.compare import ComparisonReport, compare, draw
 from fairseq_plugins.analysis.significance import paired_bootstrap, paired_bootstrap_bleu
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.scoring.rouge import corpus_rouge, sentence_rouge
 
 from .commands import run

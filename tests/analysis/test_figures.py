@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 
 from fairseq_plugins.analysis import figures
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 
 
 def drawn(title: str = "a title", color: str = figures.PALETTE[0]) -> Figure:

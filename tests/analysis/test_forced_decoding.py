@@ -20,7 +20,7 @@ from fairseq_plugins.analysis.forced_decoding import (
     read_sources,
 )
 from fairseq_plugins.corpora.parallel import Preparation, Word
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 
 from .models import model_of_architecture, model_with_attention, pair
 

@@ -12,7 +12,7 @@ from sacrebleu.metrics import BLEU
 
 from fairseq_plugins.analysis import length
 from fairseq_plugins.analysis.length import bleu_by_length
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 
 from .commands import run
 

@@ -10,7 +10,7 @@ import pytest
 
 from fairseq_plugins.analysis import speed
 from fairseq_plugins.analysis.speed import draw, speeds
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 
 from .commands import run
 

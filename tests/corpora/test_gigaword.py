@@ -11,7 +11,7 @@ import pytest
 
 from fairseq_plugins.corpora import gigaword
 from fairseq_plugins.corpora.parallel import Preparation
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 from tests.commands import CHECKOUT, run_command
 
 ARTICLES = ["police in #### cities killed unk men .", "stocks rose #.# percent in tokyo .", "rain fell in unk ."]

@@ -16,7 +16,8 @@ import pytest
 from fairseq_plugins.corpora import iwslt14, parallel
 from fairseq_plugins.corpora.iwslt14 import TEST_SETS, download, extract, test_segments, training_lines, write_raw_text
 from fairseq_plugins.corpora.parallel import Preparation, Tokenizer, read_pairs, side_files
-from fairseq_plugins.files import InputError, read_lines
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.files import read_lines
 
 test_segments.__test__ = False  # not a test, whatever its name begins with
 TALKS = 3

@@ -18,7 +18,7 @@ from fairseq_plugins.corpora.nist import (
     read_segments,
 )
 from fairseq_plugins.corpora.parallel import Preparation
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 from tests.commands import run_command
 
 CHINESE = ["我喜歡看新聞。", "他在２００４年去了北京。", "今天天气很好，", "他們說：「好」"]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from fairseq_plugins.corpora import parallel
 from fairseq_plugins.corpora.parallel import Preparation, Tokenizer, prepare, read_pairs, side_files
 from fairseq_plugins.corpora.subwords import SentencePieceModel
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 
 STAGES = ("raw", "tokens", "bpe", "bin")
 

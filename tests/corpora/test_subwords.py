@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fairseq_plugins.corpora.subwords import SUBWORD_MODELS, SubwordModel
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 
 SIZES = {"sentencepiece": 150, "subword-nmt": 60}
 

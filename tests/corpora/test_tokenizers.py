@@ -10,7 +10,7 @@ import pytest
 from fairseq_plugins.corpora import tokenizers
 from fairseq_plugins.corpora.parallel import Preparation
 from fairseq_plugins.corpora.tokenizers import Tokenizer
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 
 
 def test_chinese_words() -> None:

@@ -10,7 +10,7 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from fairseq_plugins.criterions.output_cross_entropy import OutputCrossEntropyCriterion
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 from tests.models.tasks import build_architecture, make_task, pad
 
 ARCHITECTURES = ["rnnsearch_iwslt_de_en", "mc_rnn_iwslt_de_en", "dpn_iwslt_de_en", "dpn_nist_zh_en"]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import commands, config
-from fairseq_plugins.files import InputError
 
 from .test_config import CONFIGURATIONS, write
 

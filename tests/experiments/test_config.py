@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import config
-from fairseq_plugins.files import InputError
 
 OTHERS = ("slurm", "small", "tables")
 CONFIGURATIONS = sorted(

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments.commands import PreparedData
 from fairseq_plugins.experiments.evaluate import References, decoding_speed, hypotheses
-from fairseq_plugins.files import InputError
 
 
 def multi_bleu(hypotheses: list[str], *references: list[str]) -> float:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import learning_curves
 from fairseq_plugins.experiments.learning_curves import LearningCurves
-from fairseq_plugins.files import InputError
 
 
 def inner(updates: float, loss: float, **more: float) -> dict[str, object]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import quickstart
-from fairseq_plugins.files import InputError
 
 UPDATES = "2026-11-21 02:32:21 | INFO | valid | epoch 001 | valid on 'valid' subset | ppl {} | num_updates {}"
 

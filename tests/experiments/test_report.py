@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import experiment_report, report
 from fairseq_plugins.experiments.commands import PreparedData
 from fairseq_plugins.experiments.report import Alignment, Experiment, Figure, Report, ReportTable, Sample
-from fairseq_plugins.files import InputError
 from tests.commands import CHECKOUT, run_command
 
 EMPTY = Report("a title", "a line", None, [], [], [], [])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import reproduce
 from fairseq_plugins.experiments.tables import load_table
-from fairseq_plugins.files import InputError
 
 pytest.importorskip("snakemake", reason="needs scripts/install.sh --extras workflow, and Python 3.11 or later")
 

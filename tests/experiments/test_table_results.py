@@ -12,9 +12,9 @@ import pytest
 
 from fairseq_plugins.analysis.significance import paired_bootstrap, paired_bootstrap_bleu
 from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import config, results, table_results
 from fairseq_plugins.experiments.tables import load_table
-from fairseq_plugins.files import InputError
 from fairseq_plugins.scoring.bleu import bleu
 from fairseq_plugins.scoring.rouge import corpus_rouge, sentence_rouge
 

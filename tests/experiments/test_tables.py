@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import commands, config
 from fairseq_plugins.experiments.reproduce import as_arguments
 from fairseq_plugins.experiments.tables import TABLES, SmallScale, load_small_scale, load_table
-from fairseq_plugins.files import InputError
 
 NAMES = sorted(path.stem for path in TABLES.glob("*.yaml"))
 CONFIGURATIONS = sorted({path for name in NAMES for path in load_table(name).configurations})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import results, train
-from fairseq_plugins.files import InputError
 
 PREFIX = "2026-11-21 02:32:21 | INFO |"
 LINES = {

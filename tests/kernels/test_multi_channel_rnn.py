@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairseq_plugins import kernels
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.kernels import cpp
 from fairseq_plugins.kernels.interface import CONNECTIONS, GATES, channel_slots, in_degree
 from fairseq_plugins.modules import HigherOrderRNN, MultiChannelRNN

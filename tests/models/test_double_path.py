@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.double_path import DoublePathConfig, DoublePathModel
 from fairseq_plugins.modules import ScalarGate
 from fairseq_plugins.modules import double_path_reference as reference

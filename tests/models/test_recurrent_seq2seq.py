@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig, RecurrentSeq2SeqModel
 from fairseq_plugins.modules import RECURRENT_LAYERS
 from tests.models.tasks import WORDS, build_architecture, check_beam_reordering, make_task, pad, sentences

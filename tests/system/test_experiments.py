@@ -17,8 +17,9 @@ import pytest
 import torch
 
 from fairseq_plugins.corpora.parallel import Preparation, prepare
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import evaluate, train, translate
-from fairseq_plugins.files import InputError, read_lines
+from fairseq_plugins.files import read_lines
 from tests.commands import CHECKOUT, output_lines, run_command
 from tests.conftest import TranslationData
 

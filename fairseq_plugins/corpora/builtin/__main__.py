@@ -7,7 +7,6 @@ from pathlib import Path
 
 import sacrebleu
 
-from fairseq_plugins import files
 from fairseq_plugins.corpora.builtin import (
     SIZES,
     SUFFIXES,
@@ -16,13 +15,15 @@ from fairseq_plugins.corpora.builtin import (
     tokens,
     word_for_word,
 )
+from fairseq_plugins.errors import report_input_errors
+from fairseq_plugins.files import atomic_directory
 
 
 def write(task: str, output: Path, seed: int, sizes: dict[str, int]) -> None:
     """Writes ``train``, ``valid`` and ``test`` with both suffixes of ``task``, and says what they hold."""
     generate = generate_translation if task == "translation" else generate_summarization
     corpus = generate(seed, sizes)
-    with files.atomic_directory(output) as folder:
+    with atomic_directory(output) as folder:
         for name, pairs in corpus.items():
             for side, suffix in enumerate(SUFFIXES[task]):
                 lines = [pair[side] for pair in pairs]
@@ -59,7 +60,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=size, help=f"number of {name} pairs")
     arguments = parser.parse_args()
     sizes = {name: getattr(arguments, name) for name in SIZES}
-    files.report_input_errors(lambda: write(arguments.task, arguments.output, arguments.seed, sizes))
+    report_input_errors(lambda: write(arguments.task, arguments.output, arguments.seed, sizes))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from fairseq_plugins.files import InputError
+from fairseq_plugins.errors import InputError
 
 Pair = tuple[str, str]
 SIZES: Mapping[str, int] = {"train": 12000, "valid": 500, "test": 500}

@@ -1,0 +1,26 @@
+"""The version of this package, and those of the packages that results depend on. Standard library only."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from collections.abc import Iterable
+from importlib import metadata
+
+VERSION = "0.1.0"
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """The versions of Python and of those of ``packages`` (names of distributions) that are installed."""
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def add_version_argument(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--version`` to a command."""
+    parser.add_argument("--version", action="version", version=f"fairseq-plugins {VERSION}")
