@@ -9,6 +9,9 @@ What the papers leave open, and what is done here:
 - ``--decoder-attention input-feed`` (Bahdanau): layer 1 reads [embedding of y(t-1); context(t)], the query of step t
   is the top layer's output at t - 1 (at first its h0). ``output`` (Luong, no input feeding): layer 1 reads the
   embedding, and the query is the top layer's output at t, so that the whole decoder recurrence runs in one call.
+- Embeddings start at N(0, 1) (``--embed-init-std``). From U(-0.1, 0.1), as fairseq's ``lstm`` has them, a word moves a
+  layer's gates by a hundredth, every position looks alike, and it is a lottery when the decoder finds its alignment.
+  A table that is the output layer too starts at N(0, 1 / E).
 - Readout tanh(W [state; context; embedding]) of embedding size, then the output layer with bias.
 - Dropout on embeddings, between layers and on the readout, never on the recurrence.
 
@@ -94,6 +97,13 @@ class RecurrentSeq2SeqConfig(FairseqDataclass):
     connection_init: _CONNECTION_INITS = field(
         default="identity", metadata={"help": "how the connections of mc_rnn layers start (--connection state)"}
     )
+    embed_init_std: Optional[float] = field(  # noqa: UP045
+        default=None,
+        metadata={
+            "help": "standard deviation of the embeddings at the start; default: 1, or 1 / sqrt(embedding size) where "
+            "the output layer shares their table"
+        },
+    )
     dropout: float = field(
         default=0.3, metadata={"help": "probability of dropout on embeddings, between layers and on the readout"}
     )
@@ -118,11 +128,8 @@ class RecurrentSeq2SeqModel(FairseqEncoderDecoderModel):
         complete(cfg, RecurrentSeq2SeqConfig)
         _check(cfg, task)
         source, target = task.source_dictionary, task.target_dictionary
-        encoder_embed = _embedding(source, cfg.encoder_embed_dim, cfg.encoder_embed_path, cfg.encoder_freeze_embed)
-        if cfg.share_all_embeddings:
-            decoder_embed = encoder_embed
-        else:
-            decoder_embed = _embedding(target, cfg.decoder_embed_dim, cfg.decoder_embed_path, cfg.decoder_freeze_embed)
+        encoder_embed = _embedding(cfg, "encoder", source)
+        decoder_embed = encoder_embed if cfg.share_all_embeddings else _embedding(cfg, "decoder", target)
         encoder = RecurrentEncoder(source, encoder_embed, cfg)
         decoder = RecurrentDecoder(target, decoder_embed, encoder.output_size, cfg)
         return cls(encoder, decoder)
@@ -379,6 +386,8 @@ def _check(cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> None:
             if getattr(cfg, f"{side}_{name}") < 1:
                 option = f"--{side}-{name}".replace("_", "-")
                 raise InputError(f"{option} must be at least 1, not {getattr(cfg, f'{side}_{name}')}")
+    if cfg.embed_init_std is not None and cfg.embed_init_std < 0:
+        raise InputError(f"--embed-init-std must be at least 0, not {cfg.embed_init_std}")
     for name in ("channels", "order"):
         if getattr(cfg, name) < 1:
             raise InputError(f"--{name} must be at least 1, not {getattr(cfg, name)}")
@@ -399,9 +408,14 @@ def _check(cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> None:
         )
 
 
-def _embedding(dictionary: Dictionary, embed_dim: int, path: str | None, freeze: bool) -> nn.Embedding:
+def _embedding(cfg: RecurrentSeq2SeqConfig, side: str, dictionary: Dictionary) -> nn.Embedding:
+    embed_dim, path, freeze = (getattr(cfg, f"{side}_{name}") for name in ("embed_dim", "embed_path", "freeze_embed"))
     embedding = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
-    nn.init.uniform_(embedding.weight, -0.1, 0.1)
+    std = cfg.embed_init_std
+    if std is None:
+        is_output = cfg.share_all_embeddings or (side == "decoder" and cfg.share_decoder_input_output_embed)
+        std = embed_dim**-0.5 if is_output else 1.0
+    nn.init.normal_(embedding.weight, std=std)
     nn.init.zeros_(embedding.weight[dictionary.pad()])
     if path is not None:
         try:
