@@ -30,7 +30,7 @@ def register() -> None:
 
         compat.apply()  # before anything imports fairseq's parts
 
-        from . import models, scoring  # noqa: F401 - importing them registers them
+        from . import criterions, models, scoring  # noqa: F401 - importing them registers them
 
 
 # Taken out of the environment: fairseq's own commands, which this process may start, find everything by importing.

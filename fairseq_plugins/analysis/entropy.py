@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -28,6 +29,9 @@ GATES = {
     "san": "gates of the SAN path, share of the CNN encoder, by layer",
     "output": "gate of the output, share of the SAN path",
 }
+# A mean gate nearer than this to 0 or 1 is shut; an entropy nearer than this to that of uniform weights says nothing.
+SHUT = 0.01
+UNIFORM_MARGIN = 0.02
 
 
 def sentence_entropy(weights: Tensor) -> float:
@@ -46,10 +50,29 @@ class Focus(NamedTuple):
         entropy: of each flow, in nats
         gates: of DPN-S2S: the mean share of the other encoder path in each layer of ``cnn`` and ``san``, and that of
             the SAN path in the ``output``
+        uniform: the entropy of looking everywhere alike, in nats: the mean of ln S over the sentences
     """
 
     entropy: dict[str, float]
     gates: dict[str, list[float]]
+    uniform: float
+
+    def warnings(self) -> list[str]:
+        """A sentence for each flow that found nothing, and for each gate that is shut."""
+        found = [
+            f"the attention {FLOWS.get(name, name)} looks everywhere alike: its entropy is {value:.3f} nats, "
+            f"that of uniform weights {self.uniform:.3f}"
+            for name, value in self.entropy.items()
+            if value > (1 - UNIFORM_MARGIN) * self.uniform
+        ]
+        for name, layers in self.gates.items():
+            for layer, share in enumerate(layers, 1):
+                if not SHUT < share < 1 - SHUT:
+                    which = GATES[name].partition(",")[0] + ("" if name == "output" else f", layer {layer}")
+                    found.append(
+                        f"{which}: shut, at {share:.4f}: one of the two that it fuses has no effect and learns nothing"
+                    )
+        return found
 
 
 def focus(trained: TrainedModel, pairs: Sequence[tuple[Sentence, Sentence]]) -> Focus:
@@ -69,7 +92,9 @@ def focus_of(readings: Iterable[Reading]) -> Focus:
     """The means over sentences, each of which counts as much as any other."""
     entropy: dict[str, list[float]] = {}
     gates: dict[str, list[list[float]]] = {}
+    uniform: list[float] = []
     for flows, open_gates in readings:
+        uniform.append(math.log(next(iter(flows.values())).size(1)))
         for name, weights in flows.items():
             entropy.setdefault(name, []).append(sentence_entropy(weights))
         for name, values in open_gates.items():
@@ -81,6 +106,7 @@ def focus_of(readings: Iterable[Reading]) -> Focus:
             name: [statistics.fmean(of_layer) for of_layer in zip(*values, strict=True)]
             for name, values in gates.items()
         },
+        statistics.fmean(uniform),
     )
 
 
@@ -105,20 +131,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Writes ``PREFIX.svg`` and ``PREFIX.json``, and prints the entropy of each flow and the gates."""
+    """Writes ``PREFIX.svg`` and ``PREFIX.json``, and prints the entropy of each flow, the gates, and warnings."""
     figures.check_prefix(arguments.output)
     trained = TrainedModel.load(arguments.checkpoint, arguments.data)
     pairs = read_pairs(trained, arguments)
-    values, gates = focus(trained, pairs)
-    for name, value in values.items():
+    found = focus(trained, pairs)
+    for name, value in found.entropy.items():
         print(f"{FLOWS.get(name, name)}: {value:.3f} nats")
-    for name, layers in gates.items():
+    print(f"uniform weights: {found.uniform:.3f} nats")
+    for name, layers in found.gates.items():
         print(f"{GATES[name]}: {', '.join(f'{share:.3f}' for share in layers)}")
+    for warning in found.warnings():
+        print(f"warning: {warning}")
     content = {
         "checkpoint": str(arguments.checkpoint),
         "architecture": trained.architecture,
         "sentences": len(pairs),
-        "entropy": values,
-        "gates": gates,
+        "entropy": found.entropy,
+        "uniform": found.uniform,
+        "gates": found.gates,
+        "warnings": found.warnings(),
     }
-    figures.save_with_numbers(draw(values), content, arguments.output, arguments.format)
+    figures.save_with_numbers(draw(found.entropy), content, arguments.output, arguments.format)

@@ -299,6 +299,10 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
         """z_o (B, T, d) -> logits (B, T, V)."""
         return self.output_projection(features)
 
+    def output_parameters(self) -> tuple[Tensor, Tensor | None]:
+        """Weight (V, E) and bias (V,) of :meth:`output_layer`, for criterions that compute it with the loss."""
+        return self.output_projection.weight, self.output_projection.bias
+
     def reorder_incremental_state(self, incremental_state: dict[str, dict[str, Any]], new_order: Tensor) -> None:
         cached = self.get_incremental_state(incremental_state, "decoder")
         if cached is not None:

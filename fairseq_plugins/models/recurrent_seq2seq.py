@@ -9,6 +9,9 @@ What the papers leave open, and what is done here:
 - ``--decoder-attention input-feed`` (Bahdanau): layer 1 reads [embedding of y(t-1); context(t)], the query of step t
   is the top layer's output at t - 1 (at first its h0). ``output`` (Luong, no input feeding): layer 1 reads the
   embedding, and the query is the top layer's output at t, so that the whole decoder recurrence runs in one call.
+- Embeddings start at N(0, 1) (``--embed-init-std``). From U(-0.1, 0.1), as fairseq's ``lstm`` has them, a word moves a
+  layer's gates by a hundredth, every position looks alike, and it is a lottery when the decoder finds its alignment.
+  A table that is the output layer too starts at N(0, 1 / E).
 - Readout tanh(W [state; context; embedding]) of embedding size, then the output layer with bias.
 - Dropout on embeddings, between layers and on the readout, never on the recurrence.
 
@@ -18,7 +21,7 @@ Symbols: B batch, S source tokens, T target tokens, E embedding size, H hidden s
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Optional, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -64,6 +67,13 @@ class RecurrentSeq2SeqConfig(
         default="input-feed",
         metadata={"help": "input-feed: the context enters the recurrence (Bahdanau); output: only the readout (Luong)"},
     )
+    embed_init_std: Optional[float] = field(  # noqa: UP045
+        default=None,
+        metadata={
+            "help": "standard deviation of the embeddings at the start; default: 1, or 1 / sqrt(embedding size) where "
+            "the output layer shares their table"
+        },
+    )
     dropout: float = field(
         default=0.3, metadata={"help": "probability of dropout on embeddings, between layers and on the readout"}
     )
@@ -79,7 +89,7 @@ class RecurrentSeq2SeqModel(FairseqEncoderDecoderModel):
         complete(cfg, RecurrentSeq2SeqConfig)
         _check(cfg, task)
         encoder_embed, decoder_embed = build_embeddings(
-            cfg, task, lambda dictionary, side: _embedding(dictionary, side, cfg)
+            cfg, task, lambda dictionary, side: _embedding(cfg, side, dictionary)
         )
         encoder = RecurrentEncoder(task.source_dictionary, encoder_embed, cfg)
         stack = encoder.stack
@@ -281,6 +291,10 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         """Readout (B, T, E) -> logits (B, T, V)."""
         return self.output_projection(features)
 
+    def output_parameters(self) -> tuple[Tensor, Tensor | None]:
+        """Weight (V, E) and bias (V,) of :meth:`output_layer`, for criterions that compute it with the loss."""
+        return self.output_projection.weight, self.output_projection.bias
+
     def reorder_incremental_state(self, incremental_state: dict[str, dict[str, Any]], new_order: Tensor) -> None:
         cached = self.get_incremental_state(incremental_state, "decoder")
         if cached is not None:
@@ -332,19 +346,25 @@ def _check(cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> None:
     check_sizes(
         cfg, [f"{side}_{name}" for side in ("encoder", "decoder") for name in ("embed_dim", "hidden_size", "layers")]
     )
+    if cfg.embed_init_std is not None and cfg.embed_init_std < 0:
+        raise InputError(f"--embed-init-std must be at least 0, not {cfg.embed_init_std}")
     if getattr(task.cfg, "left_pad_target", False):
         raise InputError("--left-pad-target is not supported: the decoder's recurrence starts at the first position")
     check_sharing(cfg, task)
 
 
-def _embedding(dictionary: Dictionary, side: str, cfg: RecurrentSeq2SeqConfig) -> nn.Embedding:
-    embedding = nn.Embedding(len(dictionary), getattr(cfg, f"{side}_embed_dim"), padding_idx=dictionary.pad())
-    nn.init.uniform_(embedding.weight, -0.1, 0.1)
+def _embedding(cfg: RecurrentSeq2SeqConfig, side: str, dictionary: Dictionary) -> nn.Embedding:
+    embed_dim, path, freeze = (getattr(cfg, f"{side}_{name}") for name in ("embed_dim", "embed_path", "freeze_embed"))
+    embedding = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
+    std = cfg.embed_init_std
+    if std is None:
+        is_output = cfg.share_all_embeddings or (side == "decoder" and cfg.share_decoder_input_output_embed)
+        std = embed_dim**-0.5 if is_output else 1.0
+    nn.init.normal_(embedding.weight, std=std)
     nn.init.zeros_(embedding.weight[dictionary.pad()])
-    path = getattr(cfg, f"{side}_embed_path")
     if path is not None:
         load_pretrained(embedding, dictionary, path)
-    embedding.weight.requires_grad = not getattr(cfg, f"{side}_freeze_embed")
+    embedding.weight.requires_grad = not freeze
     return embedding
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from fairseq_plugins.analysis.entropy import draw, focus, focus_of, sentence_entropy
+from fairseq_plugins.analysis.entropy import Focus, draw, focus, focus_of, sentence_entropy
 from fairseq_plugins.analysis.forced_decoding import Reading
 
 from .models import model_of_architecture, model_with_attention, pair
@@ -25,24 +25,40 @@ def test_tokens_are_averaged_within_a_sentence_then_sentences() -> None:
     found = focus_of([short, long])
     assert found.entropy == {"cc": pytest.approx(math.log(2) / 2), "aa": 0.0}
     assert found.gates == {"cnn": [pytest.approx((1 + 0.1) / 2), pytest.approx((0 + 0.3) / 2)]}
+    assert found.uniform == pytest.approx(math.log(2))
+
+
+def test_a_warning_for_each_shut_gate_and_each_flow_that_found_nothing() -> None:
+    fine = Focus({"cc": 1.0, "ca": 1.9}, {"cnn": [0.011, 0.5], "output": [0.989]}, 2.0)
+    assert fine.warnings() == []
+    gates = {"cnn": [0.5, 0.009], "san": [0.995], "output": [0.0]}
+    flow, *shut = Focus({"cc": 1.0, "aa": 1.97}, gates, 2.0).warnings()
+    assert "SAN to SAN" in flow and "1.970" in flow and "2.000" in flow
+    assert [text.partition(":")[0] for text in shut] == [
+        "gates of the CNN path, layer 2",
+        "gates of the SAN path, layer 1",
+        "gate of the output",
+    ]
 
 
 def test_a_model_that_copies_is_certain() -> None:
     model = model_with_attention("identity")
-    assert focus(model, [pair(model, length, length) for length in (4, 1, 9)]) == ({"attention": 0.0}, {})
+    assert focus(model, [pair(model, length, length) for length in (4, 1, 9)])[:2] == ({"attention": 0.0}, {})
 
 
 def test_padding_does_not_count() -> None:
     model = model_with_attention("uniform")
     lengths = [3, 1, 8, 5, 2]
     expected = sum(math.log(length + 1) for length in lengths) / len(lengths)
-    found = focus(model, [pair(model, length, 2 * length) for length in lengths]).entropy
-    assert found == {"attention": pytest.approx(expected, rel=1e-12)}
+    found = focus(model, [pair(model, length, 2 * length) for length in lengths])
+    assert found.entropy == {"attention": pytest.approx(expected, rel=1e-12)}
+    assert found.uniform == pytest.approx(expected, rel=1e-12)
+    assert len(found.warnings()) == 1
 
 
 def test_every_flow_of_double_path_networks() -> None:
     model = model_of_architecture("dpn_iwslt_de_en")
-    found, gates = focus(model, [pair(model, 5, 4), pair(model, 2, 7)])
+    found, gates, _ = focus(model, [pair(model, 5, 4), pair(model, 2, 7)])
     assert gates == {"cnn": [0.5] * 4, "san": [0.5] * 2, "output": [0.5]}, "gates start half open"
     assert list(found) == ["cc", "ca", "ac", "aa"]
     # Six source tokens at most.

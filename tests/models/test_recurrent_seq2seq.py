@@ -224,3 +224,44 @@ def test_embeddings_of_another_size(tmp_path: Path) -> None:
     path.write_text("1 2\nw3 1 2\n")
     with pytest.raises(InputError, match="the vector of 'w3' has 2 numbers, the embeddings 6"):
         make_model(encoder_embed_path=str(path))
+
+
+@pytest.mark.parametrize("kind", ["lstm", "mc_rnn"])
+def test_words_are_told_apart_at_the_start(kind: str) -> None:
+    """What the decoder's attention looks for: memories of different words differ, in every sentence."""
+    task = make_task(500)
+    source = torch.randint(4, 500, (3, 20), generator=torch.Generator().manual_seed(0))
+
+    def mean_cosine(std: float | None) -> float:
+        torch.manual_seed(0)
+        cfg = RecurrentSeq2SeqConfig(encoder_recurrent_layer=kind, decoder_recurrent_layer=kind, embed_init_std=std)
+        model = RecurrentSeq2SeqModel.build_model(cfg, task).eval()
+        memory = torch.nn.functional.normalize(model.encoder(source)["encoder_out"][0], dim=-1)
+        cosines = memory @ memory.transpose(1, 2)
+        return (cosines.sum() - cosines.diagonal(dim1=1, dim2=2).sum()).item() / (3 * 20 * 19)
+
+    assert mean_cosine(None) < 0.7 < 0.95 < mean_cosine(0.1 / 3**0.5)
+
+
+@pytest.mark.parametrize(
+    "options, source_std, target_std",
+    [
+        ({}, 1.0, 1.0),
+        ({"share_decoder_input_output_embed": True}, 1.0, 0.125),
+        ({"share_all_embeddings": True}, 0.125, 0.125),
+        ({"share_all_embeddings": True, "embed_init_std": 0.3}, 0.3, 0.3),
+    ],
+    ids=str,
+)
+def test_starting_scale_of_the_embeddings(options: dict[str, float], source_std: float, target_std: float) -> None:
+    torch.manual_seed(0)
+    cfg = RecurrentSeq2SeqConfig(encoder_embed_dim=64, decoder_embed_dim=64, **options)
+    model = RecurrentSeq2SeqModel.build_model(cfg, make_task(500))
+    for side, std in (model.encoder, source_std), (model.decoder, target_std):
+        assert side.embed_tokens.weight[4:].std().item() == pytest.approx(std, rel=0.05)
+        assert (side.embed_tokens.weight[1] == 0).all(), "padding"
+
+
+def test_a_negative_scale_is_refused() -> None:
+    with pytest.raises(InputError, match="--embed-init-std"):
+        make_model(embed_init_std=-1.0)

@@ -1,0 +1,79 @@
+"""``--criterion output_cross_entropy``: the losses of fairseq's ``cross_entropy`` and ``label_smoothed_cross_entropy``,
+computed together with the output layer, so that no table of tokens by vocabulary is ever made whole.
+"""
+
+# No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
+from omegaconf import II
+from torch import Tensor
+
+from ..errors import InputError
+from ..kernels.output_cross_entropy import output_cross_entropy
+
+
+@dataclass
+class OutputCrossEntropyConfig(FairseqDataclass):
+    """The options of ``output_cross_entropy``, as fairseq's ``label_smoothed_cross_entropy`` has them."""
+
+    label_smoothing: float = field(
+        default=0.0, metadata={"help": "share of the target distribution that the wrong types have; 0 for none"}
+    )
+    sentence_avg: bool = II("optimization.sentence_avg")
+
+
+@register_criterion("output_cross_entropy", dataclass=OutputCrossEntropyConfig)
+class OutputCrossEntropyCriterion(FairseqCriterion):
+    """The (label-smoothed) cross-entropy of models whose decoder says what its output layer is made of.
+
+    That is ``decoder.output_parameters()``: the weight (V, E) and the bias (V,) or None by which the features of
+    ``features_only=True`` become logits.
+
+    Raises:
+        InputError: a label smoothing outside 0 ... 1, or (at the first batch) another model.
+    """
+
+    def __init__(self, task: FairseqTask, sentence_avg: bool, label_smoothing: float) -> None:
+        super().__init__(task)
+        if not 0 <= label_smoothing < 1:
+            raise InputError(f"--label-smoothing must be at least 0 and below 1, not {label_smoothing}")
+        self.sentence_avg = sentence_avg
+        self.label_smoothing = label_smoothing
+
+    def forward(
+        self, model: BaseFairseqModel, sample: dict[str, Any], reduce: bool = True
+    ) -> tuple[Tensor, int, dict[str, Any]]:
+        """The summed loss of a batch, the number that gradients are divided by, and what is logged."""
+        if not hasattr(getattr(model, "decoder", None), "output_parameters"):
+            raise InputError(
+                "--criterion output_cross_entropy does not know this architecture's output layer: "
+                "take cross_entropy or label_smoothed_cross_entropy"
+            )
+        if not reduce:
+            raise ValueError("output_cross_entropy only has the sum over a batch")
+        features, *_ = model(**sample["net_input"], features_only=True)
+        weight, bias = model.decoder.output_parameters()
+        loss, nll_loss = output_cross_entropy(
+            features.flatten(0, 1), weight, bias, sample["target"].flatten(), self.padding_idx, self.label_smoothing
+        )
+        sample_size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
+        logged = {
+            "loss": loss.data,
+            "nll_loss": nll_loss.data,
+            "ntokens": sample["ntokens"],
+            "nsentences": sample["target"].size(0),
+            "sample_size": sample_size,
+        }
+        return loss, sample_size, logged
+
+    reduce_metrics = LabelSmoothedCrossEntropyCriterion.reduce_metrics
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True

@@ -1,0 +1,130 @@
+"""Output projection, softmax, cross-entropy and all their gradients, a chunk of tokens at a time.
+
+Logits, probabilities and the logits' gradient of N tokens are tables of N x V numbers: at 4,000 tokens and 30,000 types
+half a gigabyte each. Here they exist for one chunk only, in two buffers that stay in the cache; what is kept for the
+backward pass are the gradients of features, weight and bias, computed on the way.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+# Numbers in a chunk's table: larger ones leave the cache, smaller ones make the matrix products thin.
+_CHUNK_NUMBERS = 1 << 21
+_LEAST_CHUNK = 64
+
+
+def output_cross_entropy(
+    features: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    target: Tensor,
+    padding: int,
+    label_smoothing: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """The summed cross-entropy of an output layer, softmax(features weight^T + bias), against ``target``.
+
+    Differentiable once, in features, weight and bias. The softmax is computed in float32 at least.
+
+    Args:
+        features: (N, E).
+        weight: (V, E).
+        bias: (V,) or None.
+        target: (N,), the right type of each token.
+        padding: the type that does not count where it is the target.
+        label_smoothing: e; the right type's share of the target distribution is 1 - e, that of each other e / (V - 1).
+
+    Returns:
+        the loss (), in nats, and the part of it without smoothing (), which has no gradient; both float32 at least.
+    """
+    return _OutputCrossEntropy.apply(features, weight, bias, target, padding, label_smoothing)
+
+
+class _OutputCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        target: Tensor,
+        padding: int,
+        label_smoothing: float,
+    ) -> tuple[Tensor, Tensor]:
+        types = weight.size(0)
+        wrong = label_smoothing / max(1, types - 1)
+        right = 1 - label_smoothing - wrong
+        precision = torch.promote_types(features.dtype, torch.float32)
+        needs_features, needs_weight, needs_bias, *_ = ctx.needs_input_grad
+        needs_any = needs_features or needs_weight or needs_bias
+
+        real = target.ne(padding)
+        counted = real.to(precision)
+        # Padding asks for any type, and counts for nothing.
+        picked = target.masked_fill(~real, 0).unsqueeze(1)
+        size = max(_LEAST_CHUNK, _CHUNK_NUMBERS // types)
+        chunk_of = [(start, min(start + size, features.size(0))) for start in range(0, features.size(0), size)]
+        buffers = [features.new_empty(min(size, features.size(0)), types, dtype=precision) for _ in range(2)]
+        if precision != features.dtype:
+            buffers[0] = features.new_empty(buffers[0].shape)
+
+        features_gradient = torch.empty_like(features) if needs_features else None
+        weight_gradient = torch.zeros_like(weight, dtype=precision) if needs_weight else None
+        bias_gradient = weight.new_zeros(types, dtype=precision) if needs_bias else None
+        loss, nll_loss = features.new_zeros(2, dtype=precision).unbind()
+        for start, stop in chunk_of:
+            rows = slice(start, stop)
+            logits, probabilities = (buffer[: stop - start] for buffer in buffers)
+            torch.mm(features[rows], weight.T, out=logits)
+            if bias is not None:
+                logits += bias
+            torch.log_softmax(logits, dim=-1, dtype=precision, out=probabilities)
+            nll = -probabilities.gather(1, picked[rows]).squeeze(1) * counted[rows]
+            nll_loss = nll_loss + nll.sum()
+            loss = loss + right * nll.sum()
+            if wrong:
+                loss = loss - wrong * (probabilities.sum(dim=1) * counted[rows]).sum()
+            if not needs_any:
+                continue
+            # d loss / d logits = probability - right * [it is the target] - wrong; the last term is of rank one.
+            probabilities.exp_().scatter_add_(1, picked[rows], probabilities.new_full((stop - start, 1), -right))
+            upstream = probabilities.to(features.dtype)
+            masked = counted[rows].to(features.dtype).unsqueeze(1)
+            if needs_features:
+                torch.mm(upstream, weight, out=features_gradient[rows])
+                features_gradient[rows] *= masked
+            if needs_weight:
+                seen = features[rows] * masked
+                if precision == features.dtype:
+                    weight_gradient.addmm_(upstream.T, seen)
+                else:
+                    weight_gradient += upstream.T @ seen
+            if needs_bias:
+                bias_gradient += torch.mv(probabilities.T, counted[rows])
+        if wrong:
+            if needs_features:
+                features_gradient -= wrong * counted.to(features.dtype).unsqueeze(1) * weight.sum(dim=0)
+            if needs_weight:
+                weight_gradient -= wrong * torch.mv(features.T.to(precision), counted)
+            if needs_bias:
+                bias_gradient -= wrong * counted.sum()
+        ctx.save_for_backward(features_gradient, weight_gradient, bias_gradient)
+        ctx.dtypes = weight.dtype, None if bias is None else bias.dtype
+        ctx.mark_non_differentiable(nll_loss)
+        return loss, nll_loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        features, weight, bias = ctx.saved_tensors
+        weight_dtype, bias_dtype = ctx.dtypes
+        return (
+            None if features is None else (features * scale).to(features.dtype),
+            None if weight is None else (weight * scale).to(weight_dtype),
+            None if bias is None else (bias * scale).to(bias_dtype),
+            None,
+            None,
+            None,
+        )
