@@ -130,7 +130,9 @@ class Preparation:
 
 def _find_kind(kind: Any) -> type[Preparation] | None:
     """The class of a kind: a registered one, or that in the file of its name."""
-    if kind not in _KINDS and isinstance(kind, str) and kind.isidentifier():
+    if not isinstance(kind, str):
+        return None
+    if kind not in _KINDS and kind.isidentifier():
         name = f"{__package__}.{kind}"
         if importlib.util.find_spec(name) is not None:
             importlib.import_module(name)
