@@ -22,7 +22,7 @@ from typing import NoReturn
 from .. import __path__ as package_path
 from .. import register
 from ..corpora.builtin import SUFFIXES
-from ..corpora.parallel import Preparation
+from ..corpora.preparation import Preparation
 from ..errors import InputError, nearest, report_input_errors
 from .config import CHECKOUT, Configuration, Section
 

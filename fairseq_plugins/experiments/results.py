@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ..corpora.parallel import PREPARATION
+from ..corpora.preparation import PREPARATION
 from ..errors import InputError
 from ..files import atomic_file
 from .commands import PreparedData, option

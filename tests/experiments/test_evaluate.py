@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments.commands import PreparedData
 from fairseq_plugins.experiments.evaluate import References, decoding_speed, hypotheses
@@ -75,7 +75,7 @@ def test_several_references_count_as_in_mteval(seed: int) -> None:
 
 def test_all_references_of_a_set_are_read(data: PreparedData) -> None:
     facts = {"name": "nist04", "references": 3}
-    Preparation("de", "en", lowercase=True, splits={"test": facts, "valid": {"name": "nist03"}}).save(data.folder)
+    PairsPreparation("de", "en", lowercase=True, splits={"test": facts, "valid": {"name": "nist03"}}).save(data.folder)
     data = PreparedData.load(data.folder)
     assert data.preparation.split_of("nist04") == data.preparation.split_of("test") == "test"
     lines = {f"{folder}_test{ref}": f"{folder} {ref}" for folder in ("raw", "tokens") for ref in ("", ".ref1", ".ref2")}
@@ -154,7 +154,7 @@ def test_decoding_speed(tmp_path: Path) -> None:
 def test_preparation_decides_about_lower_case(data: PreparedData) -> None:
     write_sets(data, tokens_test="a")
     assert References.load(data, "test").lowercase
-    Preparation(source_lang="de", target_lang="en").save(data.folder)
+    PairsPreparation(source_lang="de", target_lang="en").save(data.folder)
     assert not References.load(PreparedData.load(data.folder), "test").lowercase
 
 

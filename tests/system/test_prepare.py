@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.corpora.pairs import PairsPreparation
 from tests.commands import CHECKOUT, run_command
 from tests.corpora.test_iwslt14 import official_files, pack
-from tests.corpora.test_parallel import contents, sentences, write
+from tests.corpora.test_pairs import contents, sentences, write
 
 
 def script(name: str, *arguments: object, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
@@ -26,7 +26,7 @@ def test_prepare_parallel(tmp_path: Path) -> None:
     finished = script("prepare_parallel.sh", *options, cwd=tmp_path)
     assert "train: 120 pairs" in finished.stdout
     assert (tmp_path / "out" / "bin" / "test1.de-en.en.bin").stat().st_size > 0
-    assert Preparation.load(tmp_path / "out").detokenize_target("it 's & so .") == "it's & so."
+    assert PairsPreparation.load(tmp_path / "out").detokenize_target("it 's & so .") == "it's & so."
     before = contents(tmp_path)
     failed = script("prepare_parallel.sh", *options, "--lowercase", cwd=tmp_path, status=1)
     assert [line for line in failed.stderr.splitlines() if line.startswith("error: ")] == [
@@ -41,7 +41,7 @@ def test_prepare_iwslt14(tmp_path: Path) -> None:
     options = ["--archive", "de-en.tgz", "--bpe", "subword-nmt", "--bpe-size", "50", "--output", "out"]
     script("prepare_iwslt14_de_en.sh", *options, "--allow-partial", cwd=tmp_path)
     assert (tmp_path / "out" / "bin" / "train.de-en.de.bin").stat().st_size > 0
-    preparation = Preparation.load(tmp_path / "out")
+    preparation = PairsPreparation.load(tmp_path / "out")
     assert preparation.fairseq_bpe_arguments() == ["--remove-bpe"]
     line = " ".join(random.Random(1).choices(["It's", "R&D,", "word!"], k=20))
     assert preparation.decode_target(preparation.encode_target(line)) == preparation.tokenize_target(line)
