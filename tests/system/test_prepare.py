@@ -12,8 +12,8 @@ import pytest
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.versions import VERSION
 from tests.commands import CHECKOUT, run_command
+from tests.corpora.parallel_text import contents, sentences, write
 from tests.corpora.test_iwslt14 import official_files, pack
-from tests.corpora.test_pairs import contents, sentences, write
 
 
 def script(name: str, *arguments: object, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
