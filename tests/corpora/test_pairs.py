@@ -7,7 +7,6 @@ import gzip
 import json
 import multiprocessing
 import os
-import random
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -17,74 +16,15 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_plugins.corpora import pairs, pipeline
+from fairseq_plugins.corpora import pipeline
 from fairseq_plugins.corpora.lines import read_aligned, side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, PairsRun, prepare
 from fairseq_plugins.corpora.subwords import SentencePieceModel
-from fairseq_plugins.corpora.tokenizers import Tokenizer
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import locked
+from tests.corpora.parallel_text import STEPS, contents, lines, sentences, write
 
 STAGES = ("raw", "tokens", "bpe", "bin")
-
-
-def sentences(number: int, seed: int) -> list[tuple[str, str]]:
-    """Different raw German-like and English-like sentences, with what tokenisation and cleaning meet."""
-    generator = random.Random(seed)
-    pairs = []
-    for _ in range(number):
-        words = ["".join(generator.choices("aeiou", k=1) + generator.choices("bdfglmnrst", k=2)) for _ in range(40)]
-        source = " ".join(generator.choices(words, k=generator.randint(3, 9))).capitalize()
-        target = " ".join(generator.choices(words, k=generator.randint(3, 9))).capitalize()
-        pairs.append((f'{source}, "Ä{generator.choice(words)}" & so.', f"{target} isn't it (50%)?"))
-    return pairs
-
-
-def write(prefix: Path, pairs: list[tuple[str, str]]) -> tuple[Path, Path]:
-    prefix.parent.mkdir(parents=True, exist_ok=True)
-    paths = (Path(f"{prefix}.de"), Path(f"{prefix}.en"))
-    for side, path in enumerate(paths):
-        path.write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8", newline="\n")
-    return paths
-
-
-def lines(path: Path) -> list[str]:
-    return path.read_bytes().decode().split("\n")[:-1]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
-    folder = tmp_path_factory.mktemp("inputs")
-    sizes = {"train": 200, "valid": 15, "test": 13, "test1": 9}
-    return {split: write(folder / split, sentences(size, seed)) for seed, (split, size) in enumerate(sizes.items())}
-
-
-STEPS = PairsPreparation("de", "en", lowercase=True, tokenizer="moses", bpe_size=150)
-
-
-@pytest.fixture(scope="module")
-def prepared(inputs: dict[str, tuple[Path, Path]], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    output = tmp_path_factory.mktemp("outputs") / "prepared"
-    prepare(STEPS, inputs, output, workers=2)
-    return output
-
-
-@pytest.fixture
-def no_binarising(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves out fairseq-preprocess, which takes seconds, where a test is about the steps before."""
-
-    def write_bin(run: PairsRun) -> str:
-        for language in run.languages:
-            path = run.output / "bin" / f"dict.{language}.txt"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text("word 1\n")
-        return "none"
-
-    monkeypatch.setattr(PairsRun, "_write_bin", write_bin)
 
 
 # The output folder
@@ -192,40 +132,6 @@ def test_fairseq_bpe_arguments(bpe: str, arguments: list[str]) -> None:
     assert PairsPreparation("de", "en", bpe=bpe).fairseq_bpe_arguments() == arguments
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "tokens"),
-    [
-        ("en", "He's here, isn't he?", "He &apos;s here , isn &apos;t he ?"),
-        ("de", 'Herr Dr. Müller sagte: "Ja & nein."', "Herr Dr. Müller sagte : &quot; Ja &amp; nein . &quot;"),
-        ("en", "[a] | <b>", "&#91; a &#93; &#124; &lt; b &gt;"),
-        # Moses takes the last full stop off whatever precedes it, and keeps dots together.
-        ("en", "They live in the U.S.", "They live in the U.S ."),
-        ("en", "They live in the U.S. now.", "They live in the U.S. now ."),
-        ("de", "Das war 1975.", "Das war 1975 ."),
-        ("en", "Well...", "Well ..."),
-        ("en", ".", "."),
-        ("en", "", ""),
-    ],
-)
-def test_moses_tokens(language: str, text: str, tokens: str) -> None:
-    assert Tokenizer(language, "moses")(text) == tokens
-
-
-def test_moses_tokens_without_escapes() -> None:
-    tokenizer = Tokenizer("en", "moses", escape=False)
-    assert tokenizer("He's <b> & c") == "He 's < b > & c"
-    assert tokenizer.detokenize("he 's &amp; c") == "he's &amp; c"
-
-
-def test_nothing_is_lower_cased_or_tokenised_unless_asked() -> None:
-    assert Tokenizer("en")("  He's\u00a0HERE,\tisn't \u2028 he? ") == "He's HERE, isn't he?"
-    assert Tokenizer("en", lowercase=True)("HERE, Ä") == "here, ä"
-
-
-def test_abbreviations_are_known_by_their_case() -> None:
-    assert Tokenizer("en", "moses", lowercase=True)("Mr. Li and No. 5") == "mr. li and no. 5"
-
-
 # Cleaning
 
 
@@ -320,6 +226,17 @@ def test_bpe_is_learned_on_training_pairs_alone(tmp_path: Path, no_binarising: N
     model = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "out" / "bpe" / "sentencepiece.de-en.model"))
     characters = set("".join(model.id_to_piece(list(range(model.get_piece_size())))))
     assert characters & set(letters.values()) == {"ä"}
+
+
+def test_pieces_are_joined_into_words(prepared: Path) -> None:
+    preparation = PairsPreparation.load(prepared)
+    for raw in lines(prepared / "raw" / "test.en"):
+        pieces = preparation.encode_target(raw).split()
+        words = preparation.join_pieces("en", pieces)
+        assert [word.text for word in words] == preparation.tokenize_target(raw).split()
+        assert [position for word in words for position in range(word.start, word.stop)] == list(range(len(pieces)))
+    assert preparation.join_pieces("en", []) == []
+    assert PairsPreparation("de", "en", bpe="none").join_pieces("de", ["a", "b"]) == [("a", 0, 1), ("b", 1, 2)]
 
 
 # Running again
@@ -422,166 +339,3 @@ def test_two_runs_at_once(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) 
     (tmp_path / "out").mkdir()
     with locked(tmp_path / "out" / ".lock"), pytest.raises(InputError, match="another preparation is at work"):
         prepare(STEPS, inputs, tmp_path / "out")
-
-
-# Bad input
-
-
-def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
-    monkeypatch.setattr("sys.argv", ["prepare_parallel.sh", *map(str, arguments)])
-    pairs.main()
-
-
-def test_sides_of_different_length_name_both_counts(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
-    source, _ = write(tmp_path / "long", sentences(7, 1))
-    _, target = write(tmp_path / "short", sentences(5, 1))
-    for split in ("train", "test"):
-        with pytest.raises(InputError, match=r"long\.de has 7 lines and .*short\.en has 5: line n of one must be"):
-            prepare(STEPS, {**inputs, split: (source, target)}, tmp_path / "out")
-        assert not (tmp_path / "out").exists()
-
-
-def test_an_empty_file(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
-    source, target = write(tmp_path / "valid", sentences(5, 1))
-    target.write_text("")
-    with pytest.raises(InputError, match=r"valid\.en is empty"):
-        prepare(STEPS, {**inputs, "valid": (source, target)}, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_line_that_is_not_utf8(tmp_path: Path, inputs: dict[str, tuple[Path, Path]], workers: int) -> None:
-    source, target = write(tmp_path / "train", sentences(5, 1))
-    source.write_bytes(source.read_bytes() + "für\n".encode("latin-1"))
-    with pytest.raises(InputError, match=r"train\.de, line 6: not UTF-8"):
-        prepare(STEPS, {**inputs, "train": (source, target)}, tmp_path / "out", workers)
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("bpe", ["sentencepiece", "subword-nmt"])
-def test_a_vocabulary_larger_than_the_corpus_allows(
-    tmp_path: Path, inputs: dict[str, tuple[Path, Path]], bpe: str, no_binarising: None
-) -> None:
-    steps = dataclasses.replace(STEPS, bpe=bpe, bpe_size=50_000)
-    with pytest.raises(InputError, match=r"the largest possible size is \d+$") as error:
-        prepare(steps, inputs, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-    largest = int(str(error.value).split()[-1])
-    prepare(dataclasses.replace(steps, bpe_size=largest), inputs, tmp_path / "out")
-
-
-def test_nothing_left_after_cleaning(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
-    with pytest.raises(InputError, match="no pair of train is left"):
-        prepare(dataclasses.replace(STEPS, min_length=99), inputs, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_check_of_the_numbers_of_pairs(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
-    def check(kept: dict[str, int]) -> None:
-        assert kept == {"train": 200, "valid": 15, "test": 13, "test1": 9}
-        raise InputError("too few")
-
-    with pytest.raises(InputError, match="too few"):
-        prepare(STEPS, inputs, tmp_path / "out", check=check)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_with_something_else(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
-    (tmp_path / "thesis").write_text("the only copy")
-    with pytest.raises(InputError, match="not empty and holds no preparation"):
-        prepare(STEPS, inputs, tmp_path)
-    with pytest.raises(InputError, match="is a file"):
-        prepare(STEPS, inputs, tmp_path / "thesis")
-    with pytest.raises(InputError, match=r"thesis/out: cannot make this folder \(Not a directory\)"):
-        prepare(STEPS, inputs, tmp_path / "thesis" / "out")
-    assert contents(tmp_path) == {"thesis": b"the only copy"}
-
-
-def test_a_failed_run_leaves_a_folder_that_was_there(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
-    (tmp_path / "out").mkdir()
-    with pytest.raises(InputError):
-        prepare(dataclasses.replace(STEPS, bpe_size=50_000), inputs, tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_fairseq_preprocess_fails(
-    tmp_path: Path, inputs: dict[str, tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pipeline.sys, "executable", "false")
-    with pytest.raises(InputError, match="fairseq-preprocess failed with status 1"):
-        prepare(dataclasses.replace(STEPS, bpe="none"), inputs, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_missing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "train", sentences(3, 1))
-    common = ["--src-lang", "de", "--train", tmp_path / "train", "--output", tmp_path / "out"]
-    with pytest.raises(InputError, match=r"valid\.de: no such file, nor valid\.de\.gz"):
-        run_main(monkeypatch, *common, "--tgt-lang", "en", "--valid", tmp_path / "valid")
-    with pytest.raises(InputError, match=r"train\.fr: no such file"):
-        run_main(monkeypatch, *common, "--tgt-lang", "fr", "--valid", tmp_path / "train")
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        ("--tokenizer", "spacy", "invalid choice: 'spacy'"),
-        ("--bpe", "wordpiece", "invalid choice: 'wordpiece'"),
-        ("--bpe-size", "8k", "invalid int value: '8k'"),
-        ("--ratio", "much", "invalid float value: 'much'"),
-        ("--valid-every", "23", "not allowed with argument --valid"),
-        ("--colour", "red", "unrecognized arguments: --colour"),
-    ],
-)
-def test_unknown_option_values(
-    option: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    common = ["--src-lang", "de", "--tgt-lang", "en", "--train", "t", "--valid", "v", "--output", "o"]
-    with pytest.raises(SystemExit) as exit_:
-        run_main(monkeypatch, *common, option, value)
-    assert exit_.value.code == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"tokenizer": "spacy"}, "unknown tokenizer 'spacy': choose one of moses, jieba, none"),
-        ({"bpe": "wordpiece"}, "unknown bpe 'wordpiece': choose one of sentencepiece, subword-nmt, none"),
-        ({"target_lang": "de"}, "both 'de'"),
-        ({"target_lang": "de-AT"}, "letters, digits and _ only"),
-        ({"bpe_size": 0}, "bpe-size is 0: it must be positive"),
-        ({"min_length": 9, "max_length": 8}, "max-length is 8, less than min-length, 9"),
-        ({"ratio": 0.5}, "ratio is 0.5"),
-        ({"valid_every": 1}, "valid-every is 1"),
-    ],
-)
-def test_impossible_choices(choices: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        PairsPreparation(**{"source_lang": "de", "target_lang": "en", **choices})
-
-
-@pytest.mark.parametrize("content", [None, "{", "[]", '{"format": 0}', '{"format": 1, "colour": "red"}'])
-def test_a_damaged_preparation_json(tmp_path: Path, content: str | None) -> None:
-    if content is not None:
-        (tmp_path / "preparation.json").write_text(content)
-    with pytest.raises(InputError, match=r"preparation\.json"):
-        PairsPreparation.load(tmp_path)
-
-
-def test_a_missing_model_file(prepared: Path, tmp_path: Path) -> None:
-    PairsPreparation.load(prepared).save(tmp_path)
-    with pytest.raises(InputError, match=r"sentencepiece\.de-en\.model: missing"):
-        PairsPreparation.load(tmp_path).encode_source("etwas")
-
-
-def test_pieces_are_joined_into_words(prepared: Path) -> None:
-    preparation = PairsPreparation.load(prepared)
-    for raw in lines(prepared / "raw" / "test.en"):
-        pieces = preparation.encode_target(raw).split()
-        words = preparation.join_pieces("en", pieces)
-        assert [word.text for word in words] == preparation.tokenize_target(raw).split()
-        assert [position for word in words for position in range(word.start, word.stop)] == list(range(len(pieces)))
-    assert preparation.join_pieces("en", []) == []
-    assert PairsPreparation("de", "en", bpe="none").join_pieces("de", ["a", "b"]) == [("a", 0, 1), ("b", 1, 2)]

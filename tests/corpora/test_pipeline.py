@@ -22,7 +22,7 @@ from fairseq_plugins.corpora.tokenizers import Tokenizer
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_directory, read_lines
 from tests.commands import CHECKOUT, run_command
-from tests.corpora.test_pairs import contents
+from tests.corpora.parallel_text import contents
 
 
 @dataclasses.dataclass

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from fairseq_plugins.corpora.builtin.vocabulary import rows
+from fairseq_plugins.corpora.builtin.vocabulary import rows, rows_by_kind
 
 Item = TypeVar("Item")
 
@@ -48,15 +48,7 @@ class NewsItem(NamedTuple):
     detail: str
 
 
-def _items() -> dict[str, tuple[NewsItem, ...]]:
-    found: dict[str, tuple[NewsItem, ...]] = {}
-    for row in rows("news"):
-        kind = row.pop("kind")
-        found[kind] = (*found.get(kind, ()), NewsItem(**row))
-    return found
-
-
-NEWS = _items()
+NEWS = {kind: tuple(NewsItem(**row) for row in items) for kind, items in rows_by_kind("news").items()}
 """Kind → what there is of it: days, sources, disasters, companies …"""
 
 

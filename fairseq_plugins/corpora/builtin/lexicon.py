@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fairseq_plugins.corpora.builtin.vocabulary import rows
+from fairseq_plugins.corpora.builtin.vocabulary import rows, rows_by_kind
 
 _DOUBLED = ("put", "get", "sit", "run", "swim", "shop", "forget")
 
@@ -214,13 +214,9 @@ def _frame(row: dict[str, str]) -> Frame:
     )
 
 
-def _special_frames() -> dict[str, tuple[Frame, ...]]:
-    found: dict[str, tuple[Frame, ...]] = {}
-    for row in rows("special_frames"):
-        verb = english_verb(row["english"], row["past"], row["participle"])
-        frame = Frame(GERMAN_VERBS[row["german"]], verb, ("person",), (), "", (), (), frozenset())
-        found[row["kind"]] = (*found.get(row["kind"], ()), frame)
-    return found
+def _special_frame(german: str, english: str, past: str, participle: str) -> Frame:
+    verb = english_verb(english, past, participle)
+    return Frame(GERMAN_VERBS[german], verb, ("person",), (), "", (), (), frozenset())
 
 
 def _all_nouns() -> dict[str, Noun]:
@@ -230,14 +226,6 @@ def _all_nouns() -> dict[str, Noun]:
             compound = _compound(row["german"], row["english"], nouns[head])
             nouns[compound.german] = compound
     return nouns
-
-
-def _phrases(kind: str) -> tuple[Phrase, ...]:
-    return tuple(Phrase(row["german"], row["english"]) for row in rows("phrases") if row["kind"] == kind)
-
-
-def _names(kind: str) -> tuple[str, ...]:
-    return tuple(row["name"] for row in rows("names") if row["kind"] == kind)
 
 
 NOUNS = _all_nouns()
@@ -258,7 +246,9 @@ GERMAN_VERBS = {
     for row in rows("verbs")
 }
 FRAMES = tuple(map(_frame, rows("frames")))
-SPECIAL_FRAMES = _special_frames()
+SPECIAL_FRAMES = {
+    kind: tuple(_special_frame(**row) for row in frames) for kind, frames in rows_by_kind("special_frames").items()
+}
 """Kind → the verbs of sentences that are built in a way of their own, such as *say that*."""
 ALL_FRAMES = (*FRAMES, *(frame for frames in SPECIAL_FRAMES.values() for frame in frames))
 PLACES = tuple(
@@ -284,18 +274,20 @@ MODALS = tuple(
     )
     for row in rows("modals")
 )
-CITIES = _phrases("city")
-COMPARATIVES = _phrases("comparative")
+_PHRASES = {kind: tuple(Phrase(**row) for row in phrases) for kind, phrases in rows_by_kind("phrases").items()}
+CITIES = _PHRASES["city"]
+COMPARATIVES = _PHRASES["comparative"]
 """Of persons."""
-MANNERS = {phrase.german: phrase for phrase in _phrases("manner")}
-FREQUENCIES = _phrases("frequency")
-WEEKDAYS = _phrases("weekday")
-DAY_PARTS = _phrases("day part")
-MONTHS = _phrases("month")
-PAST_TIMES = _phrases("past")
-FUTURE_TIMES = _phrases("future")
-HABITUAL_TIMES = _phrases("habitual")
-TIME_UNITS = _phrases("time unit")
+MANNERS = {phrase.german: phrase for phrase in _PHRASES["manner"]}
+FREQUENCIES = _PHRASES["frequency"]
+WEEKDAYS = _PHRASES["weekday"]
+DAY_PARTS = _PHRASES["day part"]
+MONTHS = _PHRASES["month"]
+PAST_TIMES = _PHRASES["past"]
+FUTURE_TIMES = _PHRASES["future"]
+HABITUAL_TIMES = _PHRASES["habitual"]
+TIME_UNITS = _PHRASES["time unit"]
 """In the dative plural of *vor drei Tagen*."""
-TRANSPORT = _phrases("transport")
-MALE_NAMES, FEMALE_NAMES, SURNAMES = _names("male"), _names("female"), _names("surname")
+TRANSPORT = _PHRASES["transport"]
+_NAMES = {kind: tuple(row["name"] for row in names) for kind, names in rows_by_kind("names").items()}
+MALE_NAMES, FEMALE_NAMES, SURNAMES = _NAMES["male"], _NAMES["female"], _NAMES["surname"]
