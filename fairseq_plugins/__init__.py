@@ -15,9 +15,10 @@ with warnings.catch_warnings():
     # What fairseq still uses of PyTorch (torch.jit.script) is not the user's to mend.
     warnings.simplefilter("ignore", FutureWarning)
     warnings.simplefilter("ignore", DeprecationWarning)
-    from . import compat
+    from . import compat, features
 
     compat.apply()  # before anything imports fairseq's parts
+    features.apply()
 
     from . import models, scoring
 
