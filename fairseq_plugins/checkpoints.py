@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from . import register
 from .errors import InputError, nearest, report_input_errors
 from .files import atomic_file
 
@@ -31,6 +32,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     Raises:
         InputError: there is no such file, it is truncated, or it is not a checkpoint of fairseq's.
     """
+    register()  # tells PyTorch which types are in them
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such checkpoint")

@@ -53,11 +53,12 @@ has_installed() {
 }
 
 # Becomes `python -m fairseq_plugins.MODULE ARGUMENTS...`, so that signals reach Python and no shell stands between.
-# The checkout comes first on Python's path: it is what the scripts belong to, whatever else is installed.
+# The checkout comes first on Python's path: it is what the scripts belong to, whatever else is installed. The package
+# imports PyTorch and fairseq where they are needed, and not before.
 exec_module() {
   find_python
   has_installed fairseq-fixed || has_installed fairseq ||
     fail "fairseq is not installed for $PYTHON: run scripts/install.sh or scripts/quickstart.sh, or name another PYTHON=..."
-  export PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH}
+  export PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH} FAIRSEQ_PLUGINS_REGISTER=0
   exec "$PYTHON" -m "fairseq_plugins.$1" "${@:2}"
 }

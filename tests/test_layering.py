@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import run_command
+
 PACKAGE = Path(__file__).resolve().parent.parent / "fairseq_plugins"
 
 FORBIDDEN = {
@@ -76,3 +78,24 @@ def test_rooms_import_of_ours_only_what_they_may(room: str) -> None:
         if is_in(name, "fairseq_plugins") and not any(is_in(name, other) for other in allowed)
     ]
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("room", "missing"), [("kernels", ("fairseq",)), ("modules", ("fairseq",)), ("corpora", ("fairseq", "torch"))]
+)
+def test_rooms_work_without(room: str, missing: tuple[str, ...]) -> None:
+    """Every file of the room is imported in a process where fairseq (and PyTorch) cannot be."""
+    program = f"""
+import importlib, pkgutil, sys
+sys.modules |= dict.fromkeys({missing!r})  # as if they were not installed
+room = importlib.import_module("fairseq_plugins.{room}")
+for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+    try:
+        importlib.import_module(module.name)
+    except ModuleNotFoundError as error:
+        if error.name.partition(".")[0] != "triton":  # only GPUs need it
+            raise
+    print(module.name)
+"""
+    finished = run_command(["python", "-c", program])
+    assert f"fairseq_plugins.{room}." in finished.stdout

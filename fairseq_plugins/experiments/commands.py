@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from .. import __path__ as package_path
+from .. import register
 from ..corpora.builtin import SUFFIXES
 from ..corpora.parallel import Preparation
 from ..errors import InputError, nearest, report_input_errors
@@ -234,6 +235,7 @@ def check(kind: str, command: Sequence[str], section: Section, extra: Sequence[s
 
 def _parser(kind: str, section: Section) -> argparse.ArgumentParser:
     """fairseq's parser; what it refuses becomes an InputError."""
+    register()
     from fairseq import options as fairseq_options
 
     parser = {

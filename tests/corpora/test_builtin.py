@@ -155,6 +155,22 @@ def test_same_seed_same_corpus_whatever_the_hash_seed() -> None:
     assert _digest(generate_translation(8, sizes)) != expected[0]
 
 
+@pytest.mark.parametrize(
+    ("corpus", "digest"),
+    [
+        ("translation", "dd5ded19d65086083baf79b8c4fe86690ecdbd65e65473c84394d485a8d6b4d2"),
+        ("summarization", "6f52e17c1f43b9eb885d130593bb9733a2627e448272949637552044f4dd9616"),
+    ],
+)
+def test_the_corpora_of_seed_1_never_change(corpus: str, digest: str, request: pytest.FixtureRequest) -> None:
+    """Recorded results are of these sentences."""
+    splits = request.getfixturevalue(corpus)
+    lines = [line for name in ("train", "valid", "test") for pair in splits[name] for line in pair]
+    if corpus == "translation":
+        lines += [word_for_word(source) for source, _ in splits["test"]]
+    assert hashlib.sha256("\n".join(lines).encode()).hexdigest() == digest
+
+
 def test_headlines(summarization: Corpus) -> None:
     for pairs in summarization.values():
         assert all(5 <= len(headline.split()) <= 9 for _, headline in pairs)
