@@ -8,13 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 from tqdm import tqdm
 
-from . import figures
+from .flows import FLOWS, GATES
 from .forced_decoding import (
-    FLOWS,
     Reading,
     Sentence,
     TrainedModel,
@@ -22,12 +20,7 @@ from .forced_decoding import (
     forced_decoding,
     read_pairs,
 )
-
-GATES = {
-    "cnn": "gates of the CNN path, share of the SAN encoder, by layer",
-    "san": "gates of the SAN path, share of the CNN encoder, by layer",
-    "output": "gate of the output, share of the SAN path",
-}
+from .result import Analysis, Panel
 
 
 def sentence_entropy(weights: Tensor) -> float:
@@ -84,41 +77,23 @@ def focus_of(readings: Iterable[Reading]) -> Focus:
     )
 
 
-def draw(values: dict[str, float]) -> Figure:
-    """Bars, one for each flow."""
-    with figures.style():
-        figure = Figure(figsize=(5, 0.9 + 0.45 * len(values)), layout="constrained")
-        axis = figure.subplots()
-        names = [FLOWS.get(name, name) for name in values]
-        bars = axis.barh(names, list(values.values()), height=0.6, color=figures.PALETTE[0])
-        axis.bar_label(bars, fmt="%.3f", padding=4)
-        axis.margins(x=0.15)
-        axis.invert_yaxis()
-        axis.set_xlabel("entropy of the alignments (nats)")
-        axis.grid(visible=False, axis="y")
-    return figure
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_model_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Writes ``PREFIX.svg`` and ``PREFIX.json``, and prints the entropy of each flow and the gates."""
-    figures.check_prefix(arguments.output)
+def run(arguments: argparse.Namespace) -> Analysis:
+    """The entropy of each flow, and the gates."""
     trained = TrainedModel.load(arguments.checkpoint, arguments.data)
     pairs = read_pairs(trained, arguments)
     values, gates = focus(trained, pairs)
-    for name, value in values.items():
-        print(f"{FLOWS.get(name, name)}: {value:.3f} nats")
-    for name, layers in gates.items():
-        print(f"{GATES[name]}: {', '.join(f'{share:.3f}' for share in layers)}")
-    content = {
+    lines = [f"{FLOWS.get(name, name)}: {value:.3f} nats" for name, value in values.items()]
+    lines += [f"{GATES[name]}: {', '.join(f'{share:.3f}' for share in layers)}" for name, layers in gates.items()]
+    numbers = {
         "checkpoint": str(arguments.checkpoint),
         "architecture": trained.architecture,
         "sentences": len(pairs),
         "entropy": values,
         "gates": gates,
     }
-    figures.save_with_numbers(draw(values), content, arguments.output, arguments.format)
+    return Analysis(numbers, [Panel(values)], "\n".join(lines))

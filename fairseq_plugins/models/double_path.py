@@ -54,6 +54,7 @@ from ..modules.double_path import (
 )
 from .architectures import complete, set_defaults
 from .beam_groups import regroup, reorder_encoder_out
+from .shown_attention import ShownAttention
 
 
 @dataclass
@@ -117,6 +118,13 @@ class DoublePathModel(FairseqEncoderDecoderModel):
         encoder_embed = _embedding(source, cfg.encoder_embed_dim)
         decoder_embed = encoder_embed if cfg.share_all_embeddings else _embedding(target, cfg.decoder_embed_dim)
         return cls(DoublePathEncoder(source, encoder_embed, cfg), DoublePathDecoder(target, decoder_embed, cfg))
+
+    def show_attention(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> ShownAttention:
+        """The attention flows and the gates, as :meth:`DoublePathDecoder.forward` names them."""
+        encoded = self.encoder(src_tokens, src_lengths)
+        _, extra = self.decoder(prev_output_tokens, encoded, need_attention_flows=True)
+        gates = {name: values.unsqueeze(-1) if name == "output" else values for name, values in extra["gates"].items()}
+        return ShownAttention(extra["flows"], gates)
 
 
 class DoublePathEncoder(FairseqEncoder):
