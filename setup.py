@@ -23,6 +23,7 @@ setup(
     license="MIT",
     packages=find_packages(include=["fairseq_plugins", "fairseq_plugins.*"]),
     package_data={
+        "fairseq_plugins.corpora.builtin": ["words/*.tsv"],
         "fairseq_plugins.report": ["*.jinja"],
         "fairseq_plugins.tables": ["Snakefile"],
         "fairseq_plugins.kernels": ["*.cpp"],

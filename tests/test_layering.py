@@ -45,7 +45,7 @@ OURS = {
         *("errors", "files", "terminal", "checkpoints"),
         *("corpora", "scoring", "kernels", "models", "experiments"),
     ),
-    "report": ("errors", "files", "terminal", "scoring", "experiments", "analysis"),
+    "report": ("errors", "files", "terminal", "corpora", "scoring", "experiments", "analysis"),
     "tables": ("errors", "files", "versions", "scoring", "experiments", "analysis", "report"),
 }
 

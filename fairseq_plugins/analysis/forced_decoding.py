@@ -20,7 +20,8 @@ from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
 from ..checkpoints import architecture, checked_checkpoint, trained_on
-from ..corpora.parallel import Preparation, Word
+from ..corpora.codec import Word
+from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
 from ..files import read_lines
 from ..models.shown_attention import ShownAttention, attention_of
@@ -69,7 +70,7 @@ class TrainedModel:
     source_dictionary: Dictionary
     target_dictionary: Dictionary
     folder: Path
-    preparation: Preparation
+    preparation: PairsPreparation
 
     @classmethod
     def load(cls, path: Path, data: Path | None = None) -> TrainedModel:
@@ -84,7 +85,7 @@ class TrainedModel:
         """
         state = checked_checkpoint(path)
         folder = data or trained_on(state, str(path))
-        preparation = Preparation.load(folder)
+        preparation = PairsPreparation.load(folder)
         overrides = {"data": str(folder / "bin")}
         try:
             [model], _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], arg_overrides=overrides)

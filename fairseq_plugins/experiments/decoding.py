@@ -88,13 +88,13 @@ class Generation:
 
     def outputs(self, log: Path, data: PreparedData, count: int) -> Outputs:
         found = hypotheses(read_lines(log), count, log)
-        tokens = [data.preparation.decode_target(hypothesis.pieces) for hypothesis in found]
-        text = [data.preparation.detokenize_target(line) for line in tokens]
+        tokens = [data.pairs.decode_target(hypothesis.pieces) for hypothesis in found]
+        text = [data.pairs.detokenize_target(line) for line in tokens]
         return Outputs(tokens, text, [hypothesis.log_probabilities for hypothesis in found])
 
     def references(self, data: PreparedData, subset: str) -> References:
         """One or several for each sentence; where only tokens were given, the text is made of them."""
-        language, splits = data.preparation.target_lang, data.preparation.splits
+        language, splits = data.pairs.target_lang, data.preparation.splits
         count = splits.get(subset, {}).get("references", 1)
         names = [f"{subset}.{language}", *(f"{subset}.ref{number}.{language}" for number in range(1, count))]
         folder = data.folder / "tokens"
@@ -106,8 +106,8 @@ class Generation:
         if (data.folder / "raw" / names[0]).is_file():
             text = [list(read_lines(data.folder / "raw" / name)) for name in names]
         else:
-            text = [[data.preparation.detokenize_target(line) for line in lines] for lines in tokens]
-        return References(tokens, text, data.preparation.lowercase)
+            text = [[data.pairs.detokenize_target(line) for line in lines] for lines in tokens]
+        return References(tokens, text, data.pairs.lowercase)
 
     def write(self, outputs: Outputs, folder: Path, data: PreparedData, subset: str) -> None:
         """Tokens, text, and the logarithm of each token's probability, a line for each sentence."""
@@ -123,7 +123,7 @@ class Generation:
         return Outputs(list(read_lines(tokens)), list(read_lines(text)), numbers)
 
     def _files(self, folder: Path, data: PreparedData, subset: str) -> list[Path]:
-        language = data.preparation.target_lang
+        language = data.pairs.target_lang
         return [folder / f"{subset}{kind}.{language}" for kind in (".tok", "", ".log_probabilities")]
 
 

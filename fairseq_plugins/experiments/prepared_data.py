@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import __path__ as package_path
-from ..corpora.parallel import Preparation
+from ..corpora.pairs import PairsPreparation
+from ..corpora.preparation import Preparation
 from ..errors import InputError
 
 USER_DIR = str(Path(package_path[0]).resolve())
@@ -29,13 +30,28 @@ class PreparedData:
         """
         folder = Path(os.path.abspath(folder))  # checkpoints keep it, and are used from anywhere
         preparation = Preparation.load(folder)
-        for language in preparation.source_lang, preparation.target_lang:
-            dictionary = folder / "bin" / f"dict.{language}.txt"
-            if not dictionary.is_file():
-                raise InputError(f"{dictionary}: the dictionary is missing; delete {folder} and prepare the data again")
+        for name in preparation.dictionaries():
+            if not (folder / name).is_file():
+                raise InputError(
+                    f"{folder / name}: the dictionary is missing; delete {folder} and prepare the data again"
+                )
         return cls(folder, preparation)
+
+    @property
+    def pairs(self) -> PairsPreparation:
+        """How pairs of texts were prepared.
+
+        Raises:
+            InputError: the data is of another kind.
+        """
+        if not isinstance(self.preparation, PairsPreparation):
+            raise InputError(
+                f"{self.folder}: a corpus of the kind '{self.preparation.kind}', "
+                f"but what is done here needs pairs of texts"
+            )
+        return self.preparation
 
     def arguments(self) -> list[str]:
         """What every fairseq command that reads the data begins with."""
-        languages = ["--source-lang", self.preparation.source_lang, "--target-lang", self.preparation.target_lang]
-        return [str(self.folder / "bin"), "--user-dir", USER_DIR, *languages]
+        binarized, *others = self.preparation.fairseq_arguments(self.folder)
+        return [binarized, "--user-dir", USER_DIR, *others]

@@ -231,7 +231,7 @@ def score(work: Path, data: PreparedData, baseline: list[str]) -> None:
     """Writes the scores of the baseline's text of the test set, in a work folder of its own."""
     metric = metric_named(data.preparation.metric)
     references = DECODINGS[metric.decoding].references(data, "test")
-    tokens = [data.preparation.tokenize_target(line) for line in baseline]
+    tokens = [data.pairs.tokenize_target(line) for line in baseline]
     results.write(work, metric.scores(Outputs(tokens, baseline), references))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import extensions
-from ..corpora.parallel import PREPARATION
+from ..corpora.preparation import PREPARATION
 from ..errors import InputError
 from ..files import write_json
 from ..scoring.metrics import metrics_of

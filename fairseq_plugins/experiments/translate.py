@@ -56,7 +56,7 @@ def translate(
     Raises:
         InputError: fairseq-interactive refuses an option, fails, or leaves a line untranslated.
     """
-    preparation = data.preparation
+    preparation = data.pairs
     encoded = [preparation.encode_source(line) for line in lines]
     sentences = [sentence for sentence in encoded if sentence]
     if not sentences:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
 from ..experiments import configuration as configurations
 from ..experiments import results
@@ -123,7 +124,10 @@ def _results(work: Path) -> dict[str, Any]:
 def _translated_data(work: Path, found: Mapping[str, Any]) -> PreparedData | None:
     """The data whose test set was translated in a work folder; None before that, and where it is not there any more."""
     data = results.prepared_data(found)
-    if data is None or not (translation := work / "generate" / f"test.{data.preparation.target_lang}").is_file():
+    if data is None or not isinstance(data.preparation, PairsPreparation):
+        return None
+    translation = work / "generate" / f"test.{data.pairs.target_lang}"
+    if not translation.is_file():
         return None
     sentences, translations = len(sections.source_text(data, "test")), sum(1 for _ in read_lines(translation))
     if sentences != translations:

@@ -43,7 +43,7 @@ def aligned_samples(works: Mapping[str, Path], data: PreparedData, number: int) 
         data: that of one of them; their texts are the same
         number: how many sentences
     """
-    language = data.preparation.target_lang
+    language = data.pairs.target_lang
     sources = source_text(data, "test")
     references = DECODINGS["generate"].references(data, "test").text[0]
     chosen = spread(len(sources), number)
@@ -62,7 +62,7 @@ def aligned_samples(works: Mapping[str, Path], data: PreparedData, number: int) 
 
 def source_text(data: PreparedData, subset: str) -> list[str]:
     """The source sentences of a set; their tokens where no text was given."""
-    name = f"{subset}.{data.preparation.source_lang}"
+    name = f"{subset}.{data.pairs.source_lang}"
     raw = data.folder / "raw" / name
     return list(read_lines(raw if raw.is_file() else data.folder / "tokens" / name))
 
@@ -88,7 +88,7 @@ def _translated(work: Path, indices: Sequence[int]) -> tuple[TrainedModel | None
     path = Path(found.get("checkpoint", "").split(":")[0])
     if data is None or not path.is_file():
         return None, []
-    trained, preparation = TrainedModel.load(path, data.folder), data.preparation
+    trained, preparation = TrainedModel.load(path, data.folder), data.pairs
     source, target = preparation.source_lang, preparation.target_lang
     sources = list(read_lines(data.folder / "tokens" / f"test.{source}"))
     hypotheses = list(read_lines(work / "generate" / f"test.tok.{target}"))
@@ -165,8 +165,7 @@ def length_figures(works: Mapping[str, Path], data: PreparedData, metric: Metric
     decoding = DECODINGS[metric.decoding]
     references = decoding.references(data, "test")
     lengths = [
-        max(1, len(line.split()))
-        for line in read_lines(data.folder / "tokens" / f"test.{data.preparation.source_lang}")
+        max(1, len(line.split())) for line in read_lines(data.folder / "tokens" / f"test.{data.pairs.source_lang}")
     ]
     systems = {name: decoding.read(work / "generate", data, "test") for name, work in works.items()}
     # Two thirds of a test set may be shorter than the first of the paper's bounds.

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from fairseq_plugins.corpora import tokenizers
-from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.corpora.tokenizers import Tokenizer
 from fairseq_plugins.errors import InputError
 
@@ -57,13 +57,13 @@ def test_unknown_names() -> None:
     with pytest.raises(InputError, match="unknown normalization 'nfd': choose from nfkc, simplified"):
         Tokenizer("zh", normalization=["nfd"])
     with pytest.raises(InputError, match="unknown normalization 'nfd': choose from nfkc, simplified"):
-        Preparation("zh", "en", source_normalization=["nfd"])
+        PairsPreparation("zh", "en", source_normalization=["nfd"])
     with pytest.raises(InputError, match="unknown source-tokenizer 'char': choose one of moses, jieba, none"):
-        Preparation("zh", "en", source_tokenizer="char")
+        PairsPreparation("zh", "en", source_tokenizer="char")
 
 
 def test_preparation_replays_the_source_side_only() -> None:
-    steps = Preparation(
+    steps = PairsPreparation(
         "zh", "en", tokenizer="moses", source_tokenizer="jieba", source_normalization=["nfkc", "simplified"]
     )
     assert steps.tokenize_source("我喜歡新聞，") == "我 喜欢 新闻 ,"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments.decoding import Generation, Hypothesis, decoding_speed, hypotheses
 from fairseq_plugins.experiments.prepared_data import PreparedData
@@ -20,7 +20,7 @@ def references_of(data: PreparedData, subset: str) -> References:
 
 def test_all_references_of_a_set_are_read(data: PreparedData) -> None:
     facts = {"name": "nist04", "references": 3}
-    Preparation("de", "en", lowercase=True, splits={"test": facts, "valid": {"name": "nist03"}}).save(data.folder)
+    PairsPreparation("de", "en", lowercase=True, splits={"test": facts, "valid": {"name": "nist03"}}).save(data.folder)
     data = PreparedData.load(data.folder)
     assert data.preparation.split_of("nist04") == data.preparation.split_of("test") == "test"
     lines = {f"{folder}_test{ref}": f"{folder} {ref}" for folder in ("raw", "tokens") for ref in ("", ".ref1", ".ref2")}
@@ -86,7 +86,7 @@ def test_decoding_speed(tmp_path: Path) -> None:
 def test_preparation_decides_about_lower_case(data: PreparedData) -> None:
     write_sets(data, tokens_test="a")
     assert references_of(data, "test").lowercase
-    Preparation(source_lang="de", target_lang="en").save(data.folder)
+    PairsPreparation(source_lang="de", target_lang="en").save(data.folder)
     assert not references_of(PreparedData.load(data.folder), "test").lowercase
 
 

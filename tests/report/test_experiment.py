@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.report import __main__ as command
@@ -166,7 +166,7 @@ def test_a_table_of_several_sets_and_of_rouge(work: Path, data: PreparedData) ->
 
 def test_sets_with_names_of_their_own_stand_beside_the_papers_figures(work: Path, data: PreparedData) -> None:
     splits = {"test": {"name": "nist04"}, "test1": {"name": "nist05"}, "valid": {"name": "nist03"}}
-    Preparation(source_lang="de", target_lang="en", splits=splits).save(data.folder)
+    PairsPreparation(source_lang="de", target_lang="en", splits=splits).save(data.folder)
     paper = {"system": "SAN", "nist04": 40.39, "nist05": 40.38}
     change(work, paper=paper, subsets={name: {"bleu_tokenized": 40.0} for name in ("nist05", "nist03")})
     scores = experiment.experiment_report(work).tables[0]

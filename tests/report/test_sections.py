@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.experiments import results
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.report import sections
@@ -38,7 +38,7 @@ def test_systems_of_a_table_read_their_own_data(tmp_path: Path, monkeypatch: pyt
             (data / "tokens" / f"test.{side}").write_text("w1 w2\n")
             (data / "raw" / f"test.{side}").write_text("w1 w2\n")
             (data / "bin" / f"dict.{side}.txt").write_text("w1 1\n")
-        Preparation("de", "en", bpe="none").save(data)
+        PairsPreparation("de", "en", bpe="none").save(data)
         (work / "generate").mkdir(parents=True)
         for file in "test.tok.en", "test.en":
             (work / "generate" / file).write_text(f"w1 {name}\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fairseq.data.data_utils import post_process
 
-from fairseq_plugins.corpora.parallel import Preparation, prepare
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.experiments import evaluate
 from fairseq_plugins.experiments.decoding import Generation
 from fairseq_plugins.experiments.prepared_data import PreparedData
@@ -40,7 +40,7 @@ def test_scores_are_those_of_fairseqs_decoding(
     raw = tiny_translation_data.raw
     files = {split: (raw / f"{split}.xx", raw / f"{split}.yy") for split in ("train", "valid", "test")}
     prepare(
-        Preparation("xx", "yy", tokenizer="moses", bpe=bpe, bpe_size=30 if bpe == "sentencepiece" else 10),
+        PairsPreparation("xx", "yy", tokenizer="moses", bpe=bpe, bpe_size=30 if bpe == "sentencepiece" else 10),
         files,
         tmp_path / "data",
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_plugins.corpora.parallel import Preparation, prepare
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import evaluate, train, translate
 from fairseq_plugins.files import read_lines
@@ -76,7 +76,7 @@ def trained(tiny_translation_data: TranslationData, tmp_path_factory: pytest.Tem
     """A tiny MC-RNN, trained for four epochs on 200 pairs by scripts/train.sh; the folders' names have spaces."""
     folder = tmp_path_factory.mktemp("with spaces") / "my experiments"
     folder.mkdir()
-    steps = Preparation(source_lang="xx", target_lang="yy", bpe_size=40)
+    steps = PairsPreparation(source_lang="xx", target_lang="yy", bpe_size=40)
     files = {
         split: (tiny_translation_data.raw / f"{split}.xx", tiny_translation_data.raw / f"{split}.yy")
         for split in ("train", "valid", "test")
@@ -109,7 +109,7 @@ def test_scores_and_translations(trained: Trained, tmp_path: Path) -> None:
     raw_output = output_lines((generated / "test.log").read_text(encoding="utf-8"), "D")
     assert "Generate test with beam=5: not scored here, in subwords" in (generated / "test.log").read_text("utf-8")
     hypotheses = list(read_lines(generated / "test.yy"))
-    decode = Preparation.load(trained.data).decode_target
+    decode = PairsPreparation.load(trained.data).decode_target
     assert hypotheses == [decode(raw_output[number].split("\t")[1]) for number in range(101)]
     probabilities = read_numbers(generated / "test.log_probabilities.yy")
     pieces = [raw_output[number].split("\t")[1].split() for number in range(101)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.corpora.parallel import Preparation, prepare
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from tests.commands import CHECKOUT, output_lines, run_command
 from tests.conftest import TOY_PERPLEXITY, TranslationData
 
@@ -42,7 +42,7 @@ def folder(tiny_translation_data: TranslationData, tmp_path_factory: pytest.Temp
     folder = tmp_path_factory.mktemp("extensions")
     raw = tiny_translation_data.raw
     files = {split: (raw / f"{split}.xx", raw / f"{split}.yy") for split in ("train", "valid", "test")}
-    prepare(Preparation("xx", "yy", bpe="none"), files, folder / "data")
+    prepare(PairsPreparation("xx", "yy", bpe="none"), files, folder / "data")
     shutil.copyfile(TOY_PERPLEXITY, folder / "toy_perplexity.py")
     (folder / "model.yaml").write_text(MODEL, encoding="utf-8")
     return folder

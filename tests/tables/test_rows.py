@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import results
@@ -58,7 +58,7 @@ class Work:
         for language in "de", "en":
             write(self.data / "bin" / f"dict.{language}.txt", ["the 1"])
         splits = {"train": {"kept": 12345}, **{split: {"name": name} for split, name in self.sets.items()}}
-        Preparation("de", "en", bpe="none", metric=metric, splits=splits).save(self.data)
+        PairsPreparation("de", "en", bpe="none", metric=metric, splits=splits).save(self.data)
 
     def add(self, path: Path, seed: int, errors: float) -> dict[str, list[str]]:
         """One experiment; returns its translations of each set."""

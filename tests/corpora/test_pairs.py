@@ -17,10 +17,13 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_plugins.corpora import parallel
-from fairseq_plugins.corpora.parallel import Preparation, Tokenizer, prepare, read_pairs, side_files
+from fairseq_plugins.corpora import pairs, pipeline
+from fairseq_plugins.corpora.lines import read_aligned, side_files
+from fairseq_plugins.corpora.pairs import PairsPreparation, PairsRun, prepare
 from fairseq_plugins.corpora.subwords import SentencePieceModel
+from fairseq_plugins.corpora.tokenizers import Tokenizer
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.files import locked
 
 STAGES = ("raw", "tokens", "bpe", "bin")
 
@@ -60,7 +63,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Pa
     return {split: write(folder / split, sentences(size, seed)) for seed, (split, size) in enumerate(sizes.items())}
 
 
-STEPS = Preparation("de", "en", lowercase=True, tokenizer="moses", bpe_size=150)
+STEPS = PairsPreparation("de", "en", lowercase=True, tokenizer="moses", bpe_size=150)
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +77,14 @@ def prepared(inputs: dict[str, tuple[Path, Path]], tmp_path_factory: pytest.Temp
 def no_binarising(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out fairseq-preprocess, which takes seconds, where a test is about the steps before."""
 
-    def write_bin(run: parallel._Run) -> str:
+    def write_bin(run: PairsRun) -> str:
         for language in run.languages:
             path = run.output / "bin" / f"dict.{language}.txt"
             path.parent.mkdir(exist_ok=True)
             path.write_text("word 1\n")
         return "none"
 
-    monkeypatch.setattr(parallel._Run, "_write_bin", write_bin)
+    monkeypatch.setattr(PairsRun, "_write_bin", write_bin)
 
 
 # The output folder
@@ -96,7 +99,7 @@ def test_the_folder_holds_every_stage_of_every_split(prepared: Path) -> None:
 
 
 def test_stages_are_line_by_line_the_same_sentences(prepared: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
-    preparation = Preparation.load(prepared)
+    preparation = PairsPreparation.load(prepared)
     for split, paths in inputs.items():
         for path, tokenize, encode in (
             (paths[0], preparation.tokenize_source, preparation.encode_source),
@@ -127,7 +130,7 @@ def test_joint_bpe_gives_one_dictionary(prepared: Path) -> None:
     dictionaries = [(prepared / "bin" / f"dict.{language}.txt").read_bytes() for language in ("de", "en")]
     assert dictionaries[0] == dictionaries[1]
     size = dictionaries[0].count(b"\n")
-    assert Preparation.load(prepared).dictionary_sizes == {"de": size, "en": size}
+    assert PairsPreparation.load(prepared).dictionary_sizes == {"de": size, "en": size}
 
 
 def test_preparation_json_says_what_was_done(prepared: Path) -> None:
@@ -151,16 +154,16 @@ def test_preparation_json_says_what_was_done(prepared: Path) -> None:
 
 
 def test_save_and_load(prepared: Path, tmp_path: Path) -> None:
-    preparation = Preparation.load(prepared)
+    preparation = PairsPreparation.load(prepared)
     preparation.save(tmp_path)
-    assert Preparation.load(tmp_path) == preparation
+    assert PairsPreparation.load(tmp_path) == preparation
 
 
 # Applying it to new text
 
 
 def test_raw_text_in_and_raw_text_out(prepared: Path) -> None:
-    preparation = Preparation.load(prepared)
+    preparation = PairsPreparation.load(prepared)
     for raw in lines(prepared / "raw" / "test.en"):
         tokens = preparation.decode_target(preparation.encode_target(raw))
         assert tokens == preparation.tokenize_target(raw) != raw
@@ -170,14 +173,14 @@ def test_raw_text_in_and_raw_text_out(prepared: Path) -> None:
 @settings(max_examples=200, deadline=None)
 @given(text=st.text())
 def test_any_text_survives_the_bpe(prepared: Path, text: str) -> None:
-    preparation = Preparation.load(prepared)
+    preparation = PairsPreparation.load(prepared)
     for steps in (preparation, dataclasses.replace(preparation, tokenizer="none", lowercase=False)):
         steps._folder = prepared
         assert steps.decode_target(steps.encode_target(text)) == steps.tokenize_target(text)
 
 
 def test_decoding_what_a_model_predicts(prepared: Path) -> None:
-    preparation = Preparation.load(prepared)
+    preparation = PairsPreparation.load(prepared)
     assert preparation.decode_target("\u2581 \u2581so \u2581 \u2581it s \u2581") == "so its"
 
 
@@ -186,7 +189,7 @@ def test_decoding_what_a_model_predicts(prepared: Path) -> None:
     [("sentencepiece", ["--remove-bpe", "sentencepiece"]), ("subword-nmt", ["--remove-bpe"]), ("none", [])],
 )
 def test_fairseq_bpe_arguments(bpe: str, arguments: list[str]) -> None:
-    assert Preparation("de", "en", bpe=bpe).fairseq_bpe_arguments() == arguments
+    assert PairsPreparation("de", "en", bpe=bpe).fairseq_bpe_arguments() == arguments
 
 
 @pytest.mark.parametrize(
@@ -241,24 +244,24 @@ def test_cleaning_drops_training_pairs_at_the_limits(tmp_path: Path, no_binarisi
     short = [("", "x y"), ("a", "b c d e f g h i j"), ("x", "")]
     inputs = {"train": write(tmp_path / "train", pairs), "valid": write(tmp_path / "valid", short)}
     inputs["test"] = write(tmp_path / "test", short)
-    steps = Preparation("de", "en", min_length=2, max_length=8, ratio=1.5, bpe="none")
+    steps = PairsPreparation("de", "en", min_length=2, max_length=8, ratio=1.5, bpe="none")
     counts = prepare(steps, inputs, tmp_path / "out").splits
     assert counts["train"]["dropped"] == {"too short": 2, "too long": 2, "ratio": 2}
     assert (counts["train"]["read"], counts["train"]["kept"]) == (9, 3)
     for stage in ("raw", "tokens", "bpe"):
-        assert list(read_pairs(side_files(tmp_path / "out" / stage / "train", ("de", "en")))) == [
+        assert list(read_aligned(side_files(tmp_path / "out" / stage / "train", ("de", "en")))) == [
             pairs[0],
             pairs[4],
             pairs[5],
         ]
         for split in ("valid", "test"):
-            assert list(read_pairs(side_files(tmp_path / "out" / stage / split, ("de", "en")))) == short
+            assert list(read_aligned(side_files(tmp_path / "out" / stage / split, ("de", "en")))) == short
 
 
 def test_the_ratio_is_of_tokens_not_of_words(tmp_path: Path, no_binarising: None) -> None:
     inputs = {split: write(tmp_path / split, [("Ja, ja!", "Yes yes"), ("a b", "c d")]) for split in ("train", "valid")}
     for tokenizer, kept in (("none", 2), ("moses", 1)):
-        steps = Preparation("de", "en", tokenizer=tokenizer, ratio=1.5, bpe="none")
+        steps = PairsPreparation("de", "en", tokenizer=tokenizer, ratio=1.5, bpe="none")
         assert prepare(steps, inputs, tmp_path / tokenizer).splits["train"]["kept"] == kept
 
 
@@ -266,7 +269,7 @@ def test_the_ratio_is_of_tokens_not_of_words(tmp_path: Path, no_binarising: None
 def test_every_nth_cleaned_pair_becomes_validation(tmp_path: Path, no_binarising: None, workers: int) -> None:
     pairs = [(f"a{n}", f"b{n}" if n % 5 else "") for n in range(1, 40_000)]  # more than one block of lines
     inputs = {"train": write(tmp_path / "train", pairs)}
-    steps = Preparation("de", "en", valid_every=23, bpe="none")
+    steps = PairsPreparation("de", "en", valid_every=23, bpe="none")
     counts = prepare(steps, inputs, tmp_path / "out", workers).splits
     clean = [source for source, target in pairs if target]
     for stage in ("raw", "tokens", "bpe"):
@@ -285,14 +288,14 @@ def test_separate_bpe_and_packed_files(tmp_path: Path, inputs: dict[str, tuple[P
     for split in ("train", "valid"):
         for path in inputs[split]:
             (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
-    steps = Preparation("de", "en", bpe="subword-nmt", bpe_size=40, joint=False)
+    steps = PairsPreparation("de", "en", bpe="subword-nmt", bpe_size=40, joint=False)
     packed = {split: side_files(tmp_path / split, ("de", "en")) for split in ("train", "valid")}
     preparation = prepare(steps, packed, tmp_path / "out")
     assert preparation.bpe_models == {"de": "bpe/subword-nmt.de.codes", "en": "bpe/subword-nmt.en.codes"}
     bin_ = tmp_path / "out" / "bin"
     assert (bin_ / "dict.de.txt").read_bytes() != (bin_ / "dict.en.txt").read_bytes()
     assert preparation.splits["train"]["files"] == ["train.de.gz", "train.en.gz"]
-    reloaded = Preparation.load(tmp_path / "out")
+    reloaded = PairsPreparation.load(tmp_path / "out")
     for raw in lines(tmp_path / "out" / "raw" / "train.en"):  # nothing was tokenised or lower-cased
         assert raw == reloaded.tokenize_target(raw) == reloaded.decode_target(reloaded.encode_target(raw))
 
@@ -300,9 +303,9 @@ def test_separate_bpe_and_packed_files(tmp_path: Path, inputs: dict[str, tuple[P
 def test_given_tokens_are_left_as_they_are(tmp_path: Path, no_binarising: None) -> None:
     pairs = [("er &amp; &quot;sie&quot; .", "he &amp;amp; SHE U.S.")]
     inputs = {split: write(tmp_path / split, pairs) for split in ("train", "valid")}
-    steps = Preparation("de", "en", given="tokens", tokenizer="moses", lowercase=True, bpe="none")
+    steps = PairsPreparation("de", "en", given="tokens", tokenizer="moses", lowercase=True, bpe="none")
     preparation = prepare(steps, inputs, tmp_path / "out")
-    assert list(read_pairs(side_files(tmp_path / "out" / "tokens" / "train", ("de", "en")))) == pairs
+    assert list(read_aligned(side_files(tmp_path / "out" / "tokens" / "train", ("de", "en")))) == pairs
     assert not (tmp_path / "out" / "raw").exists()
     assert preparation.tokenize_source("Er & sie.") == "er &amp; sie ."  # for the text to translate
 
@@ -313,7 +316,7 @@ def test_bpe_is_learned_on_training_pairs_alone(tmp_path: Path, no_binarising: N
         split: write(tmp_path / split, [(f"{letter}{source}", target) for source, target in sentences(20, 1)])
         for split, letter in letters.items()
     }
-    prepare(Preparation("de", "en", bpe_size=100), inputs, tmp_path / "out")
+    prepare(PairsPreparation("de", "en", bpe_size=100), inputs, tmp_path / "out")
     model = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "out" / "bpe" / "sentencepiece.de-en.model"))
     characters = set("".join(model.id_to_piece(list(range(model.get_piece_size())))))
     assert characters & set(letters.values()) == {"ä"}
@@ -328,9 +331,9 @@ def test_running_again_does_nothing(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(parallel, "_Run", None)
+    monkeypatch.setattr(PairsRun, "steps", None)
     before = contents(prepared)
-    assert prepare(STEPS, inputs, prepared) == Preparation.load(prepared)
+    assert prepare(STEPS, inputs, prepared) == PairsPreparation.load(prepared)
     assert contents(prepared) == before
     assert "up to date" in capsys.readouterr().out
 
@@ -351,8 +354,8 @@ def _kill_self(*_: object, **__: object) -> None:
 
 def _killed_in_cleaning(inputs: dict[str, tuple[Path, Path]], output: Path) -> None:
     calls = iter(range(100))
-    original = parallel._Run._reason_to_drop
-    parallel._Run._reason_to_drop = lambda *given: next(calls, None) is None and _kill_self() or original(*given)
+    original = PairsRun._reason_to_drop
+    PairsRun._reason_to_drop = lambda *given: next(calls, None) is None and _kill_self() or original(*given)
     prepare(STEPS, inputs, output)
 
 
@@ -362,12 +365,12 @@ def _killed_in_bpe(inputs: dict[str, tuple[Path, Path]], output: Path) -> None:
 
 
 def _killed_in_preprocess(inputs: dict[str, tuple[Path, Path]], output: Path) -> None:
-    parallel.subprocess.run = _kill_self
+    pipeline.subprocess.run = _kill_self
     prepare(STEPS, inputs, output)
 
 
 def _killed_before_the_end(inputs: dict[str, tuple[Path, Path]], output: Path) -> None:
-    Preparation.save = _kill_self
+    PairsPreparation.save = _kill_self
     prepare(STEPS, inputs, output)
 
 
@@ -417,7 +420,7 @@ def test_an_unfinished_run_with_other_steps_is_started_afresh(
 
 def test_two_runs_at_once(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
     (tmp_path / "out").mkdir()
-    with parallel._locked(tmp_path / "out"), pytest.raises(InputError, match="another preparation is at work"):
+    with locked(tmp_path / "out" / ".lock"), pytest.raises(InputError, match="another preparation is at work"):
         prepare(STEPS, inputs, tmp_path / "out")
 
 
@@ -426,7 +429,7 @@ def test_two_runs_at_once(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) 
 
 def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
     monkeypatch.setattr("sys.argv", ["prepare_parallel.sh", *map(str, arguments)])
-    parallel.main()
+    pairs.main()
 
 
 def test_sides_of_different_length_name_both_counts(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
@@ -504,7 +507,7 @@ def test_a_failed_run_leaves_a_folder_that_was_there(tmp_path: Path, inputs: dic
 def test_fairseq_preprocess_fails(
     tmp_path: Path, inputs: dict[str, tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parallel.sys, "executable", "false")
+    monkeypatch.setattr(pipeline.sys, "executable", "false")
     with pytest.raises(InputError, match="fairseq-preprocess failed with status 1"):
         prepare(dataclasses.replace(STEPS, bpe="none"), inputs, tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -556,7 +559,7 @@ def test_unknown_option_values(
 )
 def test_impossible_choices(choices: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Preparation(**{"source_lang": "de", "target_lang": "en", **choices})
+        PairsPreparation(**{"source_lang": "de", "target_lang": "en", **choices})
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]", '{"format": 0}', '{"format": 1, "colour": "red"}'])
@@ -564,21 +567,21 @@ def test_a_damaged_preparation_json(tmp_path: Path, content: str | None) -> None
     if content is not None:
         (tmp_path / "preparation.json").write_text(content)
     with pytest.raises(InputError, match=r"preparation\.json"):
-        Preparation.load(tmp_path)
+        PairsPreparation.load(tmp_path)
 
 
 def test_a_missing_model_file(prepared: Path, tmp_path: Path) -> None:
-    Preparation.load(prepared).save(tmp_path)
+    PairsPreparation.load(prepared).save(tmp_path)
     with pytest.raises(InputError, match=r"sentencepiece\.de-en\.model: missing"):
-        Preparation.load(tmp_path).encode_source("etwas")
+        PairsPreparation.load(tmp_path).encode_source("etwas")
 
 
 def test_pieces_are_joined_into_words(prepared: Path) -> None:
-    preparation = Preparation.load(prepared)
+    preparation = PairsPreparation.load(prepared)
     for raw in lines(prepared / "raw" / "test.en"):
         pieces = preparation.encode_target(raw).split()
         words = preparation.join_pieces("en", pieces)
         assert [word.text for word in words] == preparation.tokenize_target(raw).split()
         assert [position for word in words for position in range(word.start, word.stop)] == list(range(len(pieces)))
     assert preparation.join_pieces("en", []) == []
-    assert Preparation("de", "en", bpe="none").join_pieces("de", ["a", "b"]) == [("a", 0, 1), ("b", 1, 2)]
+    assert PairsPreparation("de", "en", bpe="none").join_pieces("de", ["a", "b"]) == [("a", 0, 1), ("b", 1, 2)]
