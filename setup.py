@@ -24,7 +24,8 @@ setup(
     packages=find_packages(include=["fairseq_plugins", "fairseq_plugins.*"]),
     package_data={
         "fairseq_plugins.corpora.builtin": ["words/*.tsv"],
-        "fairseq_plugins.experiments": ["*.jinja"],
+        "fairseq_plugins.report": ["*.jinja"],
+        "fairseq_plugins.tables": ["Snakefile"],
         "fairseq_plugins.kernels": ["*.cpp"],
     },
     python_requires=">=3.10,<3.13",

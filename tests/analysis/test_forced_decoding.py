@@ -93,7 +93,7 @@ def test_a_sentence_that_is_too_long() -> None:
 def parsed(*arguments: object) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_model_arguments(parser)
-    return parser.parse_args(["checkpoint.pt", "--output", "x", *map(str, arguments)])
+    return parser.parse_args(["checkpoint.pt", *map(str, arguments)])
 
 
 @pytest.fixture

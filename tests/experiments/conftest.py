@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.corpora.pairs import PairsPreparation
-from fairseq_plugins.experiments.commands import PreparedData
+from fairseq_plugins.experiments.prepared_data import PreparedData
 
 
 @pytest.fixture
