@@ -77,7 +77,7 @@ def load_runs(table: Table, row: Row, work: Path, seeds: Sequence[int], scale: s
         folder = work / configuration.dataset / configuration.model / f"seed_{seed}"
         found = results.load(folder)
         if "updates" not in found:
-            raise InputError(f"{folder}: no experiment there; run scripts/reproduce.sh {table.name}")
+            raise InputError(f"{folder}: no experiment there; run {table.command}")
         runs.append(Run(seed, folder, found, figures_of(table, row, folder, found, scale)))
     return runs
 
@@ -91,7 +91,7 @@ def figures_of(table: Table, row: Row, work: Path, found: Mapping[str, Any], sca
     try:
         return table.measure.figures_of(row, work, found, scale == "small")
     except (KeyError, FileNotFoundError) as error:
-        raise InputError(f"{work}: {error} is missing there; run scripts/reproduce.sh {table.name}") from None
+        raise InputError(f"{work}: {error} is missing there; run {table.command}") from None
 
 
 def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[Run]], scale: str) -> Result:

@@ -34,9 +34,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("table")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--scale", choices=SCALES, default="paper")
+    parser.add_argument("--recipe")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     options = parser.parse_args(arguments)
-    table = load_table(options.table)
+    table = load_table(options.table, options.recipe)
     runs = {
         row.system: load_runs(table, row, options.work, options.seeds, options.scale)
         for row in table.rows
@@ -45,7 +46,7 @@ def main(arguments: list[str]) -> None:
     rows = [result_of(table, row, runs, options.scale) for row in table.rows]
     columns = shown_columns(table, rows)
     notes = notes_of(table, runs)
-    folder = options.work / "tables" / table.name
+    folder = options.work / "tables" / table.folder
     notice = SMALL_SCALE_NOTICE if options.scale == "small" else None
     content = {"table": table.name, "title": table.title, "notice": notice, "notes": notes}
     content |= {"rows": [asdict(row) for row in rows]}
@@ -71,6 +72,8 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[Run]]) -> list[str]:
     notes.append(
         f"Ours: seed{plural} {', '.join(map(str, seeds))}" + (", mean ± standard deviation." if plural else ".")
     )
+    if table.recipe is not None:
+        notes.append(f"Every row is trained by the recipe '{table.recipe}' (configs/*/*_{table.recipe}.yaml).")
     notes += table.measure.notes(first[0].found)
     if table.baseline is not None:
         notes.append(f"p: paired bootstrap (1,000 samples) against {table.baseline} with the same seed, for each seed.")
@@ -182,7 +185,7 @@ def report_of(
     experiments = [experiment.experiment_of(name, work) for name, work in works.items()]
     rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
     shown = page.ReportTable("The table", list(columns), rows, list(notes))
-    subtitle = f"{len(works)} system{'s' if len(works) > 1 else ''}, reproduced with scripts/reproduce.sh {table.name}"
+    subtitle = f"{len(works)} system{'s' if len(works) > 1 else ''}, reproduced with {table.command}"
     return page.Report(table.title, subtitle, notice, [shown], figures, samples, experiments)
 
 
