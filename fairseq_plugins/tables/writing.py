@@ -15,10 +15,9 @@ from typing import Any
 
 from ..experiments.command_line import main_of
 from ..files import atomic_file, write_json
-from ..report import experiment, page, sections
 from ..versions import add_version_argument
 from .measures import data_of
-from .rows import Result, Run, load_runs, result_of
+from .rows import Result, SeededRun, load_runs, result_of
 from .tables import SCALES, Table, load_table
 
 SMALL_SCALE_NOTICE = (
@@ -58,10 +57,10 @@ def main(arguments: list[str]) -> None:
         with atomic_file(folder / name) as stream:
             stream.write(written)
     write_json(folder / "table.json", content)
-    page.write(report_of(table, columns, notes, notice, runs), folder / "report.html")
+    write_report(folder / "report.html", table, columns, notes, notice, runs)
 
 
-def notes_of(table: Table, runs: Mapping[str, Sequence[Run]]) -> list[str]:
+def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]:
     """What a reader of the figures has to know."""
     notes = []
     first = next(iter(runs.values()))
@@ -162,14 +161,18 @@ def comma_separated(table: Table, rows: Sequence[Result]) -> str:
     return stream.getvalue()
 
 
-def report_of(
+def write_report(
+    path: Path,
     table: Table,
     columns: Mapping[str, Sequence[str]],
     notes: Sequence[str],
     notice: str | None,
-    runs: Mapping[str, Sequence[Run]],
-) -> page.Report:
-    """The table's report: learning curves, scores by length, attention, samples, and how to do it again."""
+    runs: Mapping[str, Sequence[SeededRun]],
+) -> None:
+    """Writes the table's report: learning curves, scores by length, attention, samples, and how to do it again."""
+    # Not at the head of the file: they import PyTorch, which what is said before does not wait for.
+    from ..report import experiment, page, sections
+
     works = table.measure.systems({name: own[0].work for name, own in runs.items()})
     # Differences are to the baseline.
     works = dict(sorted(works.items(), key=lambda item: item[0] != table.baseline))
@@ -186,7 +189,7 @@ def report_of(
     rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
     shown = page.ReportTable("The table", list(columns), rows, list(notes))
     subtitle = f"{len(works)} system{'s' if len(works) > 1 else ''}, reproduced with {table.command}"
-    return page.Report(table.title, subtitle, notice, [shown], figures, samples, experiments)
+    page.write(page.Report(table.title, subtitle, notice, [shown], figures, samples, experiments), path)
 
 
 if __name__ == "__main__":
