@@ -72,8 +72,8 @@ def test_names_defaults_and_helps_come_from_the_kinds() -> None:
                 assert fields[name].default is None
             text = fields[of_kind.name].metadata["help"]
             assert of_kind.metadata["help"] in text and kind.name in text
-    assert fields["channels"].metadata["help"] == "channels: block size minus one (mc_rnn; default: 3)"
-    assert fields["cell"].metadata["help"] == "cell inside the layers (ho_rnn, mc_rnn; default: lstm)"
+    assert fields["channels"].metadata["help"] == "channels: block size minus one (mc_rnn: 3)"
+    assert fields["cell"].metadata["help"] == "cell inside the layers (ho_rnn, mc_rnn: lstm)"
     assert fields["encoder_cell"].metadata["help"] == "--cell of the encoder alone"
 
 
@@ -123,7 +123,7 @@ def test_kinds_may_share_an_option_but_not_its_name_alone(monkeypatch: pytest.Mo
 
     add("toy", str, "sru", choices=["sru", "gru"], before="gru")
     [field] = [field for field in dataclasses.fields(recurrent_layer_options()) if field.name == "cell"]
-    help_of_both = "cell inside the layers (ho_rnn, mc_rnn; default: lstm); another cell (toy; default: sru)"
+    help_of_both = "cell inside the layers (ho_rnn, mc_rnn: lstm); another cell (toy: sru)"
     assert field.metadata == {"help": help_of_both, "before": "gru"}
     [inner] = [each for each in field.type.__args__ if each is not type(None)]
     assert [choice.value for choice in inner] == ["lstm", "gru", "rnn", "sru"]
