@@ -14,7 +14,7 @@ import torch
 from matplotlib.figure import Figure
 
 from ..errors import InputError
-from ..kernels.interface import in_degree
+from ..kernels import in_degree
 from ..models.recurrent_seq2seq import RecurrentEncoder
 from . import figures
 from .forced_decoding import (

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_plugins.kernels.interface import CONNECTIONS, GATES
+from fairseq_plugins.kernels.multi_channel.specification import CONNECTIONS, GATES
 from fairseq_plugins.modules import ConventionalRNN, MultiChannelRNN, RecurrentNetwork
 
 from .kinds import HIDDEN, SIZE, networks
