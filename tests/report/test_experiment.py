@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import results
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.report import __main__ as command
 from fairseq_plugins.report import experiment, sections
@@ -266,7 +268,17 @@ def test_several_systems_side_by_side(work: Path, tmp_path: Path, capsys: pytest
     assert page.texts("li")[0] == "BLEU (tokenised): nrefs:1|tok:none"
     assert "RNN" in page.texts("dt") and "word for word" not in page.texts("dt"), "it left no translations"
 
+    other = tmp_path / "other"
+    shutil.copytree(work, other)
+    data = results.prepared_data(results.load(other)).folder
+    shutil.copytree(data, tmp_path / "other data")
+    for path in tmp_path.glob("other data/*/test.*"), (other / "generate").glob("test.*"):
+        for file in path:
+            file.write_text("".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[:9]), encoding="utf-8")
+    change(other, command=f"fairseq-train '{tmp_path}/other data/bin' --arch lstm", generate_command=None)
+
     for arguments, message in (
+        ([*named, f"third={other}", "--output", str(output)], r"test sets differ \(RNN 11, third 9 sentences\)"),
         ([str(work), str(work), "--output", str(output)], "two have one name; give others, as in NAME=WORK"),
         (named, "--output is missing: say where the report of several experiments goes"),
         ([*named, f"third={tmp_path}/nowhere"], "nowhere/results.json: no such file"),
