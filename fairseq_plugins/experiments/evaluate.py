@@ -19,6 +19,7 @@ from ..scoring.metrics import Metric, metric_named
 from ..terminal import table
 from . import configuration as configurations
 from . import fairseq_commands, processes, results
+from .attention import over_development_set
 from .command_line import ScriptParser, main_of
 from .configuration import Configuration
 from .decoding import decoding_of
@@ -91,6 +92,10 @@ def main(arguments: Sequence[str]) -> None:
         row["paper"] = paper_cell(metric, paper, name)
     print(table([{**row, "sentences/s": speed}]))
     print("\n".join(explanations(metric, scores)))
+    if (attention := over_development_set(checkpoint, data, work)) is not None:
+        results.update(work, attention=attention)
+        for warning in attention["warnings"]:
+            print(f"warning: {warning}")
     print(f"translations: {log.parent}; scores: {work / 'results.json'}")
 
 

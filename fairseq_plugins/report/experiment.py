@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..analysis.flows import FLOWS, GATES
 from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
 from ..experiments import configuration as configurations
@@ -51,7 +52,7 @@ def experiment_report(work: Path, figures: Sequence[Drawing] = (), samples: Sequ
         title=name,
         subtitle=", ".join(filter(None, facts)) or "An experiment of fairseq-plugins",
         notice=None,
-        tables=[*_scores(found, data), *_training(found)],
+        tables=[*_scores(found, data), *_training(found), *_attention(found)],
         figures=[*([curves] if curves else []), *figures],
         samples=list(samples),
         experiments=[experiment_of(name, work)],
@@ -233,6 +234,25 @@ def _training(found: Mapping[str, Any]) -> list[ReportTable]:
         "Tokens per second": f"{found['train_tokens_per_second']:,.0f}",
     }
     return [_table("Training", [row])]
+
+
+def _attention(found: Mapping[str, Any]) -> list[ReportTable]:
+    """How a model with several attention flows, or gates, has learned to use them; its warnings are notes."""
+    attention = found.get("attention")
+    if attention is None:
+        return []
+    flows = [
+        {"Attention": FLOWS.get(name, name), "Entropy (nats)": f"{value:.3f}"}
+        for name, value in attention["entropy"].items()
+    ]
+    flows.append({"Attention": "looking everywhere alike", "Entropy (nats)": f"{attention['uniform']:.3f}"})
+    gates = [
+        {"Gates": GATES[name], "Mean": ", ".join(f"{share:.3f}" for share in layers)}
+        for name, layers in attention["gates"].items()
+    ]
+    warnings = [f"Warning: {warning}." for warning in attention["warnings"]]
+    tables = [_table("Attention over the development set", flows, [] if gates else warnings)]
+    return tables + ([_table("Gates over the development set", gates, warnings)] if gates else [])
 
 
 def experiment_of(name: str, work: Path) -> Experiment:

@@ -1,0 +1,59 @@
+"""scripts/evaluate.sh says of a model with gates how it uses them, in results.json, in its output and in the report."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from fairseq_plugins.experiments import evaluate
+from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.report.experiment import experiment_report
+from tests.commands import train_in_process
+from tests.conftest import TranslationData
+
+SIZES = {"embed-dim": 8, "cnn-layers": 1, "san-layers": 1, "attention-heads": 2, "ffn-embed-dim": 8}
+OPTIONS = [
+    part for side in ("encoder", "decoder") for name, n in SIZES.items() for part in (f"--{side}-{name}", f"{n}")
+]
+
+
+@pytest.fixture
+def data(tiny_translation_data: TranslationData, tmp_path: Path) -> PreparedData:
+    raw = tiny_translation_data.raw
+    files = {split: (raw / f"{split}.xx", raw / f"{split}.yy") for split in ("train", "valid", "test")}
+    prepare(PairsPreparation("xx", "yy", bpe="subword-nmt", bpe_size=10), files, tmp_path / "data")
+    return PreparedData.load(tmp_path / "data")
+
+
+def test_entropies_gates_and_warnings(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    work = tmp_path / "work"
+    configuration = tmp_path / "model.yaml"
+    configuration.write_text("train: {arch: dpn_iwslt_de_en}\ngenerate: {beam: 1, batch-size: 128}", encoding="utf-8")
+    # So slow that every attention is still where it started: nearly uniform.
+    options = ["--arch", "dpn_iwslt_de_en", *OPTIONS, "--optimizer", "adam", "--lr", "1e-9", "--max-epoch", "1"]
+    train_in_process(*data.arguments(), *options, "--batch-size", "50", "--cpu", "--save-dir", work / "checkpoints")
+    evaluate.main([str(configuration), "--work", str(work), "--data", str(data.folder)])
+
+    found = json.loads((work / "results.json").read_text(encoding="utf-8"))["attention"]
+    assert list(found["entropy"]) == ["cc", "ca", "ac", "aa"]
+    assert all(0 < value <= found["uniform"] + 1e-6 for value in found["entropy"].values())
+    assert 0 < found["uniform"] < math.log(50)
+    assert {name: len(layers) for name, layers in found["gates"].items()} == {"cnn": 1, "san": 1, "output": 1}
+    assert found["checkpoint"].endswith("checkpoint_best.pt")
+    assert any("looks everywhere alike" in warning for warning in found["warnings"])
+    printed = capsys.readouterr().out
+    assert [line[9:] for line in printed.splitlines() if line.startswith("warning: ")] == found["warnings"]
+
+    flows, gates = experiment_report(work).tables[-2:]
+    assert flows.heading == "Attention over the development set"
+    assert [row[0] for row in flows.rows[:4]] == ["CNN to CNN", "CNN to SAN", "SAN to CNN", "SAN to SAN"]
+    assert flows.rows[1][1] == f"{found['entropy']['ca']:.3f}"
+    assert gates.rows[2][1] == f"{found['gates']['output'][0]:.3f}"
+    assert gates.notes == [f"Warning: {warning}." for warning in found["warnings"]]
