@@ -58,11 +58,11 @@ def train_command(
         raise InputError(f"--gpus {gpus}: PyTorch sees {available} GPUs here; ask for at most as many, 0 is the CPU")
     # Said even for one process: fairseq's default is as many as there are GPUs, with --cpu too.
     command += ["--distributed-world-size", str(max(1, gpus)), *(["--cpu"] if gpus == 0 else [])]
-    share = share_of(configuration, extra, processes(command, extra))
+    share = share_of(configuration, extra, process_count(command, extra))
     return check("train", command, configuration.train, [*extra, *share.options])
 
 
-def processes(command: Sequence[str], extra: Sequence[str] = ()) -> int:
+def process_count(command: Sequence[str], extra: Sequence[str] = ()) -> int:
     """In how many processes a fairseq-train command with these further options trains."""
     number = option([*command, *extra], "--distributed-world-size")
     return int(number) if number is not None and number.isdecimal() else 1

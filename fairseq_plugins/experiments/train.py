@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> None:
     data = PreparedData.load(options.data or configuration.data_folder)
     configuration.load_extensions()
     command = fairseq_commands.train_command(configuration, data, work, options.gpus, extra)
-    number = fairseq_commands.processes(command)
+    number = fairseq_commands.process_count(command)
     last = work / "checkpoints" / "checkpoint_last.pt"
     with processes.only_one(work) as lock:
         resumed = make_resumable(last, fairseq_commands.architecture(configuration, extra))

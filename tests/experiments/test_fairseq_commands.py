@@ -162,7 +162,7 @@ def test_train_command_of_several_gpus(tmp_path: Path, data: PreparedData, monke
     one, two, four = (commands.train_command(configuration, data, tmp_path, number, []) for number in (1, 2, 4))
     assert [commands.option(command, "--update-freq") for command in (one, two, four)] == ["4", "2", "1"]
     assert {commands.option(command, "--max-tokens") for command in (one, two, four)} == {"4000"}
-    assert [commands.processes(command) for command in (one, two, four)] == [1, 2, 4]
+    assert [commands.process_count(command) for command in (one, two, four)] == [1, 2, 4]
     assert "--cpu" not in four
     extra = ["--cpu", "--distributed-world-size", "2", "--update-freq", "6"]
     assert commands.option(commands.train_command(configuration, data, tmp_path, 0, extra), "--update-freq") == "3"
