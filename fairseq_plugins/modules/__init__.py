@@ -1,5 +1,6 @@
 """The papers' equations as ``torch.nn`` modules. They import PyTorch and the kernels, never fairseq."""
 
+from ..kernels.forget_scan import forget_scan
 from .attention import AdditiveAttention, ConvolutionalAttention, Memory, MultiHeadAttention
 from .convolution import GatedConvolution
 from .double_path.decoder import ConvolutionalDecoderPath, SelfAttentionDecoderPath
@@ -38,6 +39,7 @@ __all__ = [
     "SelfAttentionOptions",
     "StackOutput",
     "embedding_dropout",
+    "forget_scan",
     "option",
     "register_recurrent_kind",
     "reorder_states",
