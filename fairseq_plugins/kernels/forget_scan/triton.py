@@ -1,4 +1,4 @@
-"""The scan on GPUs in Triton: a program has some of the columns, which are rows of the batch by features, for all steps.
+"""The scan on GPUs in Triton: a program has some of the columns (rows of the batch by features) for all steps.
 
 Under Triton's interpreter (TRITON_INTERPRET=1 in the environment when triton is first imported) it runs on CPUs.
 """

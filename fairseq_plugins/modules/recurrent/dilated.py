@@ -245,7 +245,9 @@ class DilatedOptions:
     cell: str = option("lstm", "cell inside the layers", choices=tuple(torch_layers.CELLS))
     dilation_base: int = option(2, "M of Eq. 3: each layer's dilation is this times that of the one below", minimum=1)
     first_dilation: int = option(
-        1, "dilation of the first layer (Eq. 4); above 1, the last layer's outputs are fused over as many steps", minimum=1
+        1,
+        "dilation of the first layer (Eq. 4); above 1, the last layer's outputs are fused over as many steps",
+        minimum=1,
     )
     fusion: str = option(
         "convolution",

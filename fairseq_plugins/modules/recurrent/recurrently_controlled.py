@@ -128,9 +128,7 @@ class RecurrentlyControlledRNN(RecurrentNetwork):
             return [last]
         return [torch.cat([last[:, : self.hidden_size], result.output[0, :, self.hidden_size :]], dim=-1)]
 
-    def step(
-        self, x: Tensor, state: RecurrentlyControlledState
-    ) -> tuple[Tensor, RecurrentlyControlledState]:
+    def step(self, x: Tensor, state: RecurrentlyControlledState) -> tuple[Tensor, RecurrentlyControlledState]:
         return self.stepper(x.size(0))(x, state)
 
     def stepper(self, batch_size: int) -> Step:
@@ -160,9 +158,7 @@ class RecurrentlyControlledRNN(RecurrentNetwork):
             c0 = like.new_zeros(batch_size, 0)
         elif c0 is None:
             c0 = like.new_zeros(batch_size, self.hidden_size)
-        controlled = like.new_zeros(
-            batch_size, self.hidden_size, dtype=torch.promote_types(like.dtype, torch.float32)
-        )
+        controlled = like.new_zeros(batch_size, self.hidden_size, dtype=torch.promote_types(like.dtype, torch.float32))
         return RecurrentlyControlledState(*(each.unsqueeze(1).expand(-1, 3, -1) for each in (h0, c0)), controlled)
 
     def extra_repr(self) -> str:
@@ -198,9 +194,7 @@ class RecurrentlyControlledOptions:
 @register_recurrent_kind(
     "rcrn", RecurrentlyControlledOptions, "recurrently controlled recurrent network (RCRN)", handles_directions=True
 )
-def _recurrently_controlled_rnn(
-    options: RecurrentlyControlledOptions, sizes: LayerSizes
-) -> RecurrentlyControlledRNN:
+def _recurrently_controlled_rnn(options: RecurrentlyControlledOptions, sizes: LayerSizes) -> RecurrentlyControlledRNN:
     return RecurrentlyControlledRNN(
         sizes.input_size, sizes.hidden_size, options.cell, sizes.direction == "both", options.rcrn_output_gate
     )

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_plugins.kernels.interface import CONNECTIONS, GATES
-from fairseq_plugins.modules import ConventionalRNN, MultiChannelRNN, RecurrentNetwork
+from fairseq_plugins.modules import (
+    ConventionalRNN,
+    DilatedRNN,
+    HierarchicalMultiscaleRNN,
+    MultiChannelRNN,
+    RecurrentlyControlledRNN,
+    RecurrentNetwork,
+)
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 SIZE, HIDDEN = 3, 5
@@ -19,10 +26,35 @@ SIZE, HIDDEN = 3, 5
 def layers(draw: st.DrawFn) -> RecurrentNetwork:
     torch.manual_seed(draw(st.integers(0, 1000)))
     cell = draw(st.sampled_from(sorted(GATES)))
-    if draw(st.booleans()):
-        return ConventionalRNN(SIZE, HIDDEN, cell).double()
+    made = draw(st.sampled_from([_conventional, _multi_channel, _dilated, _controlled, _hierarchical]))(draw, cell)
+    # Larger weights than at the start of training, so that gates and boundaries are not all alike.
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.mul_(2)
+    return made.double()
+
+
+def _conventional(draw: st.DrawFn, cell: str) -> RecurrentNetwork:
+    return ConventionalRNN(SIZE, HIDDEN, cell)
+
+
+def _multi_channel(draw: st.DrawFn, cell: str) -> RecurrentNetwork:
     channels, connection = draw(st.integers(1, 4)), draw(st.sampled_from(CONNECTIONS))
-    return MultiChannelRNN(SIZE, HIDDEN, channels, cell, connection, "orthogonal").double()
+    return MultiChannelRNN(SIZE, HIDDEN, channels, cell, connection, "orthogonal")
+
+
+def _dilated(draw: st.DrawFn, cell: str) -> RecurrentNetwork:
+    fusion = draw(st.sampled_from(["convolution", "concat"]))
+    return DilatedRNN(SIZE, HIDDEN, draw(st.integers(1, 4)), cell, draw(st.integers(1, 3)), fusion)
+
+
+def _controlled(draw: st.DrawFn, cell: str) -> RecurrentNetwork:
+    output_gate = draw(st.sampled_from(["sigmoid", "linear"]))
+    return RecurrentlyControlledRNN(SIZE, HIDDEN, "gru" if cell == "rnn" else cell, False, output_gate)
+
+
+def _hierarchical(draw: st.DrawFn, cell: str) -> RecurrentNetwork:
+    return HierarchicalMultiscaleRNN(SIZE, [HIDDEN] * draw(st.integers(1, 3)))
 
 
 @st.composite
@@ -78,7 +110,7 @@ def test_a_sequence_split_anywhere_is_the_whole(layer: RecurrentNetwork, batch: 
 @given(layers(), st.integers(1, 8), st.integers(1, 3))
 def test_steps_equal_the_sequence_gradients_too(layer: RecurrentNetwork, steps: int, batch_size: int) -> None:
     x = torch.randn(steps, batch_size, SIZE, dtype=torch.float64)
-    h0, c0 = torch.randn(2, batch_size, HIDDEN, dtype=torch.float64).unbind()
+    h0, c0 = torch.randn(2, batch_size, layer.output_size, dtype=torch.float64).unbind()
     start = layer.initial_state(batch_size, h0, c0)
     whole = layer(x, None, start)
     state, outputs = start, []
