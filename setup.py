@@ -22,7 +22,12 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     packages=find_packages(include=["fairseq_plugins", "fairseq_plugins.*"]),
-    package_data={"fairseq_plugins.experiments": ["*.jinja"], "fairseq_plugins.kernels": ["*.cpp", "*/*.cpp"]},
+    package_data={
+        "fairseq_plugins.corpora.builtin": ["words/*.tsv"],
+        "fairseq_plugins.report": ["*.jinja"],
+        "fairseq_plugins.tables": ["Snakefile"],
+        "fairseq_plugins.kernels": ["*.cpp", "*/*.cpp"],
+    },
     python_requires=">=3.10,<3.13",
     install_requires=[
         "fairseq-fixed==0.12.3.1",

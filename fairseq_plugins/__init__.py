@@ -26,11 +26,14 @@ def register() -> None:
         # What fairseq still uses of PyTorch (torch.jit.script) is not the user's to mend.
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
-        from . import compat
+        from . import compat, extensions, features
 
         compat.apply()  # before anything imports fairseq's parts
+        features.apply()
+        extensions.load()  # before the models make options of the layers that there are
 
-        from . import criterions, models, scoring  # noqa: F401 - importing them registers them
+        from . import criterions, models  # noqa: F401 - importing them registers them
+        from .scoring import fairseq_scorers  # noqa: F401
 
 
 # Taken out of the environment: fairseq's own commands, which this process may start, find everything by importing.

@@ -1,5 +1,7 @@
 """fairseq's checkpoints: reading them safely, averaging them, and finding the one to go on from.
 
+PyTorch is imported where one is read: what can be said without waits for nothing.
+
     python -m fairseq_plugins.checkpoints --inputs a.pt b.pt c.pt --output average.pt
     python -m fairseq_plugins.checkpoints --inputs checkpoints --last 5 --output average.pt
     python -m fairseq_plugins.checkpoints --inputs checkpoints --epochs 8 9 10 --output average.pt
@@ -17,11 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from . import register
 from .errors import InputError, nearest, report_input_errors
 from .files import atomic_file
+from .versions import add_version_argument
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +33,12 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     Raises:
         InputError: there is no such file, it is truncated, or it is not a checkpoint of fairseq's.
     """
-    register()  # tells PyTorch which types are in them
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such checkpoint")
+    register()  # tells PyTorch which types are in them
+    import torch
+
     try:
         # Only files in PyTorch's present form can be mapped. They end with their table of contents, so that a missing
         # end shows without reading all of the file.
@@ -76,9 +79,9 @@ def checked_checkpoint(path: str | Path, expected: str | None = None) -> dict[st
     Raises:
         InputError: it is missing, truncated, or of another architecture.
     """
+    checkpoint = read_checkpoint(path)
     from fairseq.models import ARCH_MODEL_REGISTRY
 
-    checkpoint = read_checkpoint(path)
     found = str(architecture(checkpoint))
     if expected is not None and found != expected:
         raise InputError(
@@ -163,6 +166,8 @@ def average_checkpoints(paths: Sequence[str | Path], output: str | Path) -> None
     """
     if not paths:
         raise InputError("no checkpoints were given to be averaged")
+    import torch
+
     states = [read_checkpoint(path) for path in paths]
     for path, state in zip(paths[1:], states[1:], strict=True):
         _check_same_model(paths[0], states[0], path, state)
@@ -200,6 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m fairseq_plugins.checkpoints",
         description="Averages the parameters of checkpoints of one training.",
     )
+    add_version_argument(parser)
     parser.add_argument("--inputs", nargs="+", required=True, metavar="PATH", help="checkpoints, or one folder of them")
     parser.add_argument("--output", required=True, metavar="FILE", help="where the average is written")
     which = parser.add_mutually_exclusive_group()

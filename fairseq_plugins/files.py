@@ -122,7 +122,8 @@ def locked(path: str | os.PathLike[str], refusal: str | None = None, keep: bool 
         yield descriptor
     finally:
         if not keep:
-            os.unlink(path)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
         os.close(descriptor)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import platform
 from collections.abc import Iterable
-from importlib import metadata
 
 VERSION = "0.1.0"
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
     """The versions of Python and of those of ``packages`` (names of distributions) that are installed."""
+    from importlib import metadata  # not at the head of the file: --version need not wait for it
+
     found = {"python": platform.python_version()}
     for package in packages:
         try:

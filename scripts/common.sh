@@ -9,6 +9,10 @@ print_help() {
   awk 'NR > 1 && !/^#/ { exit } NR > 1 { sub(/^# ?/, ""); print }' "$0"
 }
 
+print_version() {
+  sed -n 's/^VERSION = "\(.*\)"$/fairseq-plugins \1/p' "$project/fairseq_plugins/versions.py"
+}
+
 fail() {
   echo "error: $*" >&2
   exit 1
@@ -62,3 +66,9 @@ exec_module() {
   export PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH} FAIRSEQ_PLUGINS_REGISTER=0
   exec "$PYTHON" -m "fairseq_plugins.$1" "${@:2}"
 }
+
+# Every script that sources this has it.
+if [[ ${1:-} == --version ]]; then
+  print_version
+  exit 0
+fi

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Translates a test set with the model that scripts/train.sh trained, and scores it.
+# Translates a test set with the model that scripts/train.sh trained, and scores it by the metric that the data is prepared
+# for, or that the configuration names (evaluate: {metric: NAME}).
 #
 #   scripts/evaluate.sh CONFIG [--work DIR] [--data DIR] [--checkpoint FILE] [--average N] [--subset NAME] [--gpus N]
 #                       [FAIRSEQ-GENERATE OPTIONS...]
@@ -13,8 +14,10 @@
 #   --gpus N           0 for the CPU, 1 for a GPU (a GPU where there is one by default)
 #
 # Further options are passed on to fairseq-generate and win over the configuration: scripts/evaluate.sh CONFIG --beam 10
-# Writes generate/<subset>.log (fairseq-generate's output), generate/<subset>.tok.<language> (tokens) and
-# generate/<subset>.<language> (text), both in the order of the set, and the scores to results.json.
+# Writes generate/<subset>.log (fairseq-generate's output, in subwords and therefore not scored there),
+# generate/<subset>.tok.<language> (tokens), generate/<subset>.<language> (text) and
+# generate/<subset>.log_probabilities.<language> (natural logarithms, one for each subword and the sentence's end), all in
+# the order of the set, and the scores to results.json.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 [[ $# -ge 1 ]] || { print_help >&2; exit 2; }

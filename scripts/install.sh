@@ -7,13 +7,14 @@
 # fetching a second one. Further arguments go to both calls of pip. An installed PyTorch >= 2.5 is kept; otherwise
 # $TORCH is installed (torch==2.13.0, the tested version, by default).
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+cd "$project"
 
 python=${PYTHON:-python3}
 torch=${TORCH:-torch==2.13.0}
 extras=""
 if [[ ${1:-} == --help || ${1:-} == -h ]]; then
-  sed -n '2,8p' "${BASH_SOURCE[0]}" | cut -c3-
+  print_help
   exit 0
 fi
 if [[ ${1:-} == --extras ]]; then

@@ -8,4 +8,4 @@
 # where it was interrupted. Training then takes data/prepared/bin.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-exec_module corpora.parallel "$@"
+exec_module corpora.pairs "$@"

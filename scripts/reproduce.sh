@@ -22,4 +22,4 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 [[ $# -ge 1 ]] || { print_help >&2; exit 2; }
 [[ $1 != --help && $1 != -h ]] || { print_help; exit 0; }
-exec_module experiments.reproduce "$@"
+exec_module tables.workflow "$@"

@@ -8,11 +8,14 @@
 #   --data DIR  the prepared data, a folder that holds bin/ and preparation.json (work/<dataset>/data by default)
 #   --gpus N    how many GPUs of this machine to use, 0 for the CPU (all there are by default)
 #
+# Several GPUs share the batch of the configuration: --update-freq is divided among them, then --max-tokens or
+# --batch-size; where that does not come out even, a line says how large the batch is.
+#
 # Further options are passed on to fairseq-train and win over the configuration: scripts/train.sh CONFIG --max-epoch 3
 # The exact fairseq-train command is printed first, so that it can be copied.
 #
-# Across machines, run that command under torchrun on each of them, with the number of all GPUs at its end; for example
-# on 2 machines with 8 GPUs each:
+# Across machines, run that command under torchrun on each of them, with the number of all GPUs at its end; the batch is then
+# as many times larger as there are more of them. For example on 2 machines with 8 GPUs each:
 #   torchrun --no-python --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST:29500 \
 #     fairseq-train ... --distributed-world-size 16
 set -euo pipefail

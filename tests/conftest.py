@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins import extensions
+from fairseq_plugins.scoring.metrics import Metric, metric_named
+
+TOY_PERPLEXITY = Path(__file__).resolve().parent / "extensions" / "toy_perplexity.py"
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aio"]
 
 
@@ -27,6 +31,14 @@ class TranslationData:
     joined: Path
     source: str = "xx"
     target: str = "yy"
+
+
+@pytest.fixture
+def toy_perplexity(monkeypatch: pytest.MonkeyPatch) -> Metric:
+    """A metric of a user's own, out of its file."""
+    monkeypatch.setenv(extensions.VARIABLE, str(TOY_PERPLEXITY))
+    extensions.load()
+    return metric_named("toy_perplexity")
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import torch
-from matplotlib.figure import Figure
 
 from ..errors import InputError
 from ..kernels.interface import in_degree
-from ..models.recurrent_seq2seq import RecurrentEncoder
-from . import figures
+from ..models.shown_attention import channel_attention_of
 from .forced_decoding import (
     END,
     Sentence,
@@ -26,9 +24,7 @@ from .forced_decoding import (
     chosen,
     read_sources,
 )
-
-CELL = 0.42
-"""Inches of a figure for one step."""
+from .result import Analysis, Panel
 
 
 @dataclass(frozen=True)
@@ -71,13 +67,12 @@ def channel_attention(trained: TrainedModel, sentences: Sequence[Sentence]) -> l
     Raises:
         InputError: the model's encoder is not an MC-RNN.
     """
-    encoder = trained.model.encoder
     dictionary = trained.source_dictionary
     found = []
     for sentence in sentences:
         tokens = torch.tensor([[*map(dictionary.index, sentence.pieces), dictionary.eos()]])
         with torch.no_grad():
-            weights = encoder.channel_attention(tokens) if isinstance(encoder, RecurrentEncoder) else None
+            weights = channel_attention_of(trained.model, tokens)
         if weights is None:
             raise InputError(
                 f"{trained.path}: the encoder of '{trained.architecture}' has no channels; give an MC-RNN's checkpoint"
@@ -112,45 +107,6 @@ def _text(trained: TrainedModel, sentence: Sentence, first: int, last: int) -> s
     return " ".join([*(word.text for word in words), *([END] if last == len(sentence.pieces) else [])])
 
 
-def draw(sentence: ChannelAttention) -> Figure:
-    """A panel for each layer and direction: steps along the x-axis, channels along the y-axis.
-
-    The darker a cell, the larger its weight, as in Figure 3; the number in it is the in-degree.
-    """
-    steps, channels = len(sentence.pieces), len(sentence.layers[0].attention[0])
-    height = 0.55 + CELL * channels
-    with figures.style():
-        figure = Figure(figsize=(1.6 + CELL * steps, height * len(sentence.layers) + 1.0), layout="constrained")
-        axes = figure.subplots(len(sentence.layers), 1, sharex=True, squeeze=False).flatten()
-        largest = max(weight for layer in sentence.layers for row in layer.attention for weight in row)
-        for axis, layer in zip(axes, sentence.layers, strict=True):
-            by_channel = list(zip(*layer.attention, strict=True))
-            image = axis.imshow(by_channel, cmap="Blues", vmin=0, vmax=largest, aspect="equal")
-            for position, row in enumerate(layer.in_degree):
-                for channel, m in enumerate(row):
-                    is_dark = layer.attention[position][channel] > 0.6 * largest
-                    axis.text(
-                        position,
-                        channel,
-                        m,
-                        ha="center",
-                        va="center",
-                        fontsize=7,
-                        color="white" if is_dark else "#404040",
-                    )
-            axis.set_yticks(range(channels), [f"channel {k}" for k in range(1, channels + 1)])
-            axis.set_title(f"layer {layer.layer}, {layer.direction}", fontsize=10, loc="left")
-            axis.tick_params(length=0, labelsize=8)
-            axis.grid(visible=False)
-            axis.spines[:].set_visible(True)
-            for _, start, _ in sentence.words[1:]:
-                axis.axvline(start - 0.5, color="0.6", linewidth=0.6)
-        centers = [(start + stop - 1) / 2 for _, start, stop in sentence.words]
-        axes[-1].set_xticks(centers, [text for text, _, _ in sentence.words], rotation=90)
-        figure.colorbar(image, ax=list(axes), shrink=0.6, label="attention; in the cells: tokens connected")
-    return figure
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_model_arguments(parser, target=False)
@@ -158,26 +114,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--phrases", type=int, default=5, metavar="N", help="how many phrases to print (5 by default)")
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Writes ``PREFIX.json`` and ``PREFIX_<number>.svg`` for each sentence, and prints the phrases most attended to."""
-    figures.check_prefix(arguments.output)
+def run(arguments: argparse.Namespace) -> Analysis:
+    """The channel attention of some sentences, a figure for each, and the phrases most attended to."""
     trained = TrainedModel.load(arguments.checkpoint, arguments.data)
     sentences = channel_attention(trained, chosen(read_sources(trained, arguments), arguments.sentences))
-    for number, sentence in zip(arguments.sentences, sentences, strict=True):
-        path = f"{arguments.output}_{number}.{arguments.format}"
-        figures.save(draw(sentence), path)
-        print(path)
-        for line in strongest(sentence, arguments.phrases):
-            print(f"  {line}")
-    content = {
+    found = list(zip(arguments.sentences, sentences, strict=True))
+    numbers = {
         "checkpoint": str(arguments.checkpoint),
         "architecture": trained.architecture,
-        "sentences": [
-            {"number": number, **asdict(sentence)}
-            for number, sentence in zip(arguments.sentences, sentences, strict=True)
-        ],
+        "sentences": [{"number": number, **asdict(sentence)} for number, sentence in found],
     }
-    figures.save_numbers(content, arguments.output)
+    panels = [
+        Panel(sentence, f"_{number}", tuple(f"  {line}" for line in strongest(sentence, arguments.phrases)))
+        for number, sentence in found
+    ]
+    return Analysis(numbers, panels, "")
 
 
 def strongest(sentence: ChannelAttention, count: int) -> list[str]:

@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter
 
 from ..errors import InputError
-from ..scoring import rouge
-from ..scoring.bleu import sentence_bleu
-from . import figures, systems
-from .significance import SEED, Comparison, paired_bootstrap, paired_bootstrap_bleu
-from .tables import table
+from ..scoring.metrics import Metric, Outputs, References
+from ..scoring.significance import SEED, Comparison
+from ..terminal import table
+from . import systems
+from .result import Analysis, Panel
 
-METRICS = ("bleu", "rouge")
 SENTENCES = 10
 
 
 @dataclass(frozen=True)
-class Sentence:
+class SentenceComparison:
     """What both systems made of one sentence.
 
     Attributes:
@@ -35,7 +31,7 @@ class Sentence:
         source: what was to be translated or summarised.
         references: what it should become.
         outputs: of each system, by its name.
-        scores: in percent: BLEU of the sentence by itself, or its ROUGE-L.
+        scores: of the sentence by itself: its BLEU, its ROUGE-L ….
         difference: the second system's score less the first's.
     """
 
@@ -55,7 +51,9 @@ class ComparisonReport:
         systems: the names of the first, the baseline, and of the second.
         comparisons: of the whole test set; by the metric's name: BLEU, or ROUGE-1, -2 and -L.
         sentence_metric: what the sentences are compared by.
-        differences: (N,) in percent, the second system's score of each sentence less the first's.
+        higher_is_better: whether the better sentence has the higher score.
+        largest: the largest score that a sentence can have; None where there is no limit.
+        differences: (N,), the second system's score of each sentence less the first's.
         better: the sentences where the second system is furthest ahead, the furthest first.
         worse: those where the first is.
     """
@@ -63,141 +61,91 @@ class ComparisonReport:
     systems: tuple[str, str]
     comparisons: dict[str, Comparison]
     sentence_metric: str
+    higher_is_better: bool
+    largest: float | None
     differences: list[float]
-    better: list[Sentence]
-    worse: list[Sentence]
+    better: list[SentenceComparison]
+    worse: list[SentenceComparison]
 
     @property
     def counts(self) -> tuple[int, int, int]:
         """In how many sentences the first system is better, both are equal, the second is better."""
-        return (
-            sum(difference < 0 for difference in self.differences),
-            sum(difference == 0 for difference in self.differences),
-            sum(difference > 0 for difference in self.differences),
-        )
+        rising, falling = (sum(sign * difference > 0 for difference in self.differences) for sign in (1, -1))
+        equal = len(self.differences) - rising - falling
+        return (falling, equal, rising) if self.higher_is_better else (rising, equal, falling)
 
 
 def compare(
-    outputs: Mapping[str, Sequence[str]],
+    outputs: Mapping[str, Outputs],
     source: Sequence[str],
-    references: Sequence[Sequence[str]],
+    references: References,
+    metric: Metric,
     *,
-    metric: str = "bleu",
     sentences: int = SENTENCES,
-    tokenize: str = "none",
-    lowercase: bool = False,
     seed: int = SEED,
 ) -> ComparisonReport:
     """Compares two systems, as a whole and sentence by sentence.
 
     Args:
-        outputs: N sentences of each of the two, by their names; the first is the baseline.
+        outputs: of each of the two, by their names; the first is the baseline.
         source: N sentences.
-        references: one or several for each: lists of N.
-        metric: ``bleu`` or ``rouge``.
+        references: of these.
+        metric: what they are compared by.
         sentences: how many are shown for either side, at most.
-        tokenize: of BLEU: ``none`` for tokenised BLEU, ``13a`` for sacreBLEU.
-        lowercase: BLEU of lower-cased text; ROUGE always is.
         seed: of the bootstrap.
 
     Raises:
-        ValueError: not two systems, no sentences, lists of different length, or another metric.
+        ValueError: not two systems, no sentences, or lists of different length.
     """
-    if len(outputs) != 2 or metric not in METRICS or len(source) != len(next(iter(outputs.values()))):
-        raise ValueError(f"two systems, one of {METRICS} and a source of their length are needed")
+    if len(outputs) != 2 or any(len(source) != len(output.text) for output in outputs.values()):
+        raise ValueError("two systems and a source of their length are needed")
     (first, baseline), (second, system) = outputs.items()
-    if metric == "bleu":
-        options = {"tokenize": tokenize, "lowercase": lowercase}
-        comparisons = {"BLEU": paired_bootstrap_bleu(baseline, system, references, **options, seed=seed)}
-        scores = np.array([sentence_bleu(lines, references, **options) for lines in (baseline, system)])
-        sentence_metric = "sentence BLEU"
-    else:
-        all_scores = [rouge.sentence_rouge(lines, references) for lines in (baseline, system)]
-        comparisons = {}
-        for index, name in enumerate(rouge.METRICS.values()):
-            found = paired_bootstrap(*(of_system[:, index] for of_system in all_scores), seed=seed)
-            comparisons[name] = replace(found, signature=rouge.signature(len(references), found.signature))
-        scores = np.array([of_system[:, -1] for of_system in all_scores])
-        sentence_metric = "ROUGE-L"
+    compared = metric.compare(baseline, system, references, seed=seed)
+    names = [column.name for column in metric.columns]
     # A perfect sentence has 100 only up to the last bits, which must make no system the better one.
-    scores = np.round(scores, 9)
+    scores = np.round([metric.sentence_scores(output, references) for output in (baseline, system)], 9)
     differences = scores[1] - scores[0]
-    order = np.argsort(-differences, kind="stable")
+    advances = np.array([metric.main.advance(difference) for difference in differences])
 
-    def shown(index: int) -> Sentence:
-        return Sentence(
+    def shown(index: int) -> SentenceComparison:
+        return SentenceComparison(
             int(index) + 1,
             source[index],
-            [lines[index] for lines in references],
-            {first: baseline[index], second: system[index]},
+            [lines[index] for lines in references.text],
+            {name: output.text[index] for name, output in outputs.items()},
             {first: float(scores[0, index]), second: float(scores[1, index])},
             float(differences[index]),
         )
 
-    better = [shown(index) for index in order[:sentences] if differences[index] > 0]
-    worst = np.argsort(differences, kind="stable")[:sentences]
-    worse = [shown(index) for index in worst if differences[index] < 0]
-    return ComparisonReport((first, second), comparisons, sentence_metric, differences.tolist(), better, worse)
-
-
-def draw(report: ComparisonReport) -> Figure:
-    """How many sentences differ by how much: a histogram with the first system's side and the second's."""
-    first, second = report.systems
-    colors = figures.system_colors(report.systems)
-    differences = np.array(report.differences)
-    edges = np.arange(0, 101, 5)
-    with figures.style():
-        figure = Figure(figsize=(6.4, 3.4), layout="constrained")
-        plot = figure.subplots()
-        plot.grid(visible=False, axis="x")
-        sides = ((first, -1, report.counts[0]), (second, 1, report.counts[2]))
-        for name, sign, count in sides:
-            # Equal sentences are on neither side; a bin has its far edge: 5 belongs to what lies above 0.
-            sizes = np.histogram(-sign * differences[sign * differences > 0], -edges[::-1])[0][::-1]
-            label = f"{name} is better in {count:,}, by {_mean(differences, sign):.1f} on average"
-            plot.bar(sign * (edges[:-1] + 2.5), sizes, width=4.4, color=colors[name], label=label)
-        plot.axvline(0, color=figures.INK, linewidth=0.8)
-        reach = 5 * np.ceil(max(np.abs(differences).max(), 20) / 5)
-        plot.set_xlim(-reach, reach)
-        plot.xaxis.set_major_formatter(
-            FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "−") if value else "0")
-        )
-        plot.yaxis.get_major_locator().set_params(integer=True)
-        plot.set_xlabel(f"{report.sentence_metric}, {second} less {first}")
-        plot.set_ylabel("number of sentences")
-        handles = plot.get_legend_handles_labels()[0]
-        equal = f"both are equal in {report.counts[1]:,} (not drawn)"
-        figure.legend(handles=[*handles, Patch(color="none", label=equal)], loc="outside upper left")
-    return figure
-
-
-def _mean(differences: np.ndarray, sign: int) -> float:
-    """By how much one side is ahead where it is ahead."""
-    ahead = sign * differences[sign * differences > 0]
-    return float(ahead.mean()) if len(ahead) else 0.0
+    best, worst = (np.argsort(sign * advances, kind="stable")[:sentences] for sign in (-1, 1))
+    return ComparisonReport(
+        (first, second),
+        {c.name if names.count(c.name) == 1 else c.label: compared[c.key] for c in metric.columns},
+        metric.sentence_label,
+        metric.main.higher_is_better,
+        metric.main.largest,
+        differences.tolist(),
+        [shown(index) for index in best if advances[index] > 0],
+        [shown(index) for index in worst if advances[index] < 0],
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command ``compare``."""
     systems.add_arguments(parser)
-    figures.add_arguments(parser)
-    parser.add_argument("--metric", choices=METRICS, default="bleu", help="default: bleu")
     parser.add_argument(
         "--sentences", type=int, default=SENTENCES, metavar="N", help=f"shown for either side (default: {SENTENCES})"
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """The command ``compare``: writes the figure and the numbers, and prints the comparison.
+def run(arguments: argparse.Namespace) -> Analysis:
+    """The command ``compare``.
 
     Raises:
         InputError: files do not fit together, there are not two systems, or options do not.
     """
-    figures.check_prefix(arguments.output)
     if arguments.sentences < 0:
         raise InputError(f"--sentences {arguments.sentences}: give how many to show for either side, 0 or more")
-    if arguments.metric == "rouge" and (arguments.tokenize or arguments.lowercase):
-        raise InputError("--tokenize and --lowercase are BLEU's, ROUGE has its own words; leave them out")
     given = systems.load(arguments)
     if len(given.outputs) != 2:
         raise InputError(f"--system: {len(given.outputs)} given, but two are compared; give NAME=FILE of each")
@@ -205,14 +153,11 @@ def run(arguments: argparse.Namespace) -> None:
         given.outputs,
         given.source,
         given.references,
-        metric=arguments.metric,
+        given.metric,
         sentences=arguments.sentences,
-        tokenize=arguments.tokenize or "none",
-        lowercase=arguments.lowercase,
         seed=arguments.seed,
     )
-    figures.save_with_numbers(draw(report), asdict(report), arguments.output, arguments.format)
-    print(_text(report))
+    return Analysis(asdict(report), [Panel(report)], _text(report))
 
 
 def _text(report: ComparisonReport) -> str:
@@ -238,7 +183,7 @@ def _text(report: ComparisonReport) -> str:
     return "\n\n".join(blocks)
 
 
-def _block(sentence: Sentence) -> str:
+def _block(sentence: SentenceComparison) -> str:
     """One sentence: source, references and both outputs with their scores, a line each."""
     scores = {system: f"{system}, {score:.1f}" for system, score in sentence.scores.items()}
     lines = [(f"line {sentence.number:,}", sentence.source), *(("reference", text) for text in sentence.references)]

@@ -9,13 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 from tqdm import tqdm
 
-from . import figures
+from .flows import FLOWS, GATES
 from .forced_decoding import (
-    FLOWS,
     Reading,
     Sentence,
     TrainedModel,
@@ -23,12 +21,8 @@ from .forced_decoding import (
     forced_decoding,
     read_pairs,
 )
+from .result import Analysis, Panel
 
-GATES = {
-    "cnn": "gates of the CNN path, share of the SAN encoder, by layer",
-    "san": "gates of the SAN path, share of the CNN encoder, by layer",
-    "output": "gate of the output, share of the SAN path",
-}
 # A mean gate nearer than this to 0 or 1 is shut; an entropy nearer than this to that of uniform weights says nothing.
 SHUT = 0.01
 UNIFORM_MARGIN = 0.02
@@ -110,40 +104,21 @@ def focus_of(readings: Iterable[Reading]) -> Focus:
     )
 
 
-def draw(values: dict[str, float]) -> Figure:
-    """Bars, one for each flow."""
-    with figures.style():
-        figure = Figure(figsize=(5, 0.9 + 0.45 * len(values)), layout="constrained")
-        axis = figure.subplots()
-        names = [FLOWS.get(name, name) for name in values]
-        bars = axis.barh(names, list(values.values()), height=0.6, color=figures.PALETTE[0])
-        axis.bar_label(bars, fmt="%.3f", padding=4)
-        axis.margins(x=0.15)
-        axis.invert_yaxis()
-        axis.set_xlabel("entropy of the alignments (nats)")
-        axis.grid(visible=False, axis="y")
-    return figure
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_model_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Writes ``PREFIX.svg`` and ``PREFIX.json``, and prints the entropy of each flow, the gates, and warnings."""
-    figures.check_prefix(arguments.output)
+def run(arguments: argparse.Namespace) -> Analysis:
+    """The entropy of each flow, the gates, and warnings of what found nothing or is shut."""
     trained = TrainedModel.load(arguments.checkpoint, arguments.data)
     pairs = read_pairs(trained, arguments)
     found = focus(trained, pairs)
-    for name, value in found.entropy.items():
-        print(f"{FLOWS.get(name, name)}: {value:.3f} nats")
-    print(f"uniform weights: {found.uniform:.3f} nats")
-    for name, layers in found.gates.items():
-        print(f"{GATES[name]}: {', '.join(f'{share:.3f}' for share in layers)}")
-    for warning in found.warnings():
-        print(f"warning: {warning}")
-    content = {
+    lines = [f"{FLOWS.get(name, name)}: {value:.3f} nats" for name, value in found.entropy.items()]
+    lines.append(f"uniform weights: {found.uniform:.3f} nats")
+    lines += [f"{GATES[name]}: {', '.join(f'{share:.3f}' for share in layers)}" for name, layers in found.gates.items()]
+    lines += [f"warning: {warning}" for warning in found.warnings()]
+    numbers = {
         "checkpoint": str(arguments.checkpoint),
         "architecture": trained.architecture,
         "sentences": len(pairs),
@@ -152,4 +127,4 @@ def run(arguments: argparse.Namespace) -> None:
         "gates": found.gates,
         "warnings": found.warnings(),
     }
-    figures.save_with_numbers(draw(found.entropy), content, arguments.output, arguments.format)
+    return Analysis(numbers, [Panel(found.entropy)], "\n".join(lines))

@@ -20,18 +20,16 @@ from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
 from ..checkpoints import architecture, checked_checkpoint, trained_on
-from ..corpora.parallel import Preparation, Word
+from ..corpora.codec import Word
+from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
 from ..files import read_lines
-from ..models.double_path import DoublePathDecoder
-from . import figures
+from ..models.shown_attention import ShownAttention, attention_of
 
 Item = TypeVar("Item")
 
 END = "</s>"
 BATCH_SIZE = 32
-# Decoder path, then encoder path.
-FLOWS = {"cc": "CNN to CNN", "ca": "CNN to SAN", "ac": "SAN to CNN", "aa": "SAN to SAN"}
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class TrainedModel:
     source_dictionary: Dictionary
     target_dictionary: Dictionary
     folder: Path
-    preparation: Preparation
+    preparation: PairsPreparation
 
     @classmethod
     def load(cls, path: Path, data: Path | None = None) -> TrainedModel:
@@ -87,7 +85,7 @@ class TrainedModel:
         """
         state = checked_checkpoint(path)
         folder = data or trained_on(state, str(path))
-        preparation = Preparation.load(folder)
+        preparation = PairsPreparation.load(folder)
         overrides = {"data": str(folder / "bin")}
         try:
             [model], _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], arg_overrides=overrides)
@@ -204,7 +202,6 @@ def add_model_arguments(parser: argparse.ArgumentParser, target: bool = True) ->
     parser.add_argument("--source", type=Path, help="raw text instead of a set: source sentences, one a line")
     if target:
         parser.add_argument("--target", type=Path, help="their translations; with a set, instead of its references")
-    figures.add_arguments(parser)
 
 
 def add_sentences_argument(parser: argparse.ArgumentParser) -> None:
@@ -272,17 +269,9 @@ def _encode(dictionary: Dictionary, sentence: Sentence) -> Tensor:
     return torch.tensor([*map(dictionary.index, sentence.pieces), dictionary.eos()])
 
 
-def _read(trained: TrainedModel, net_input: dict[str, Tensor]) -> Reading:
+def _read(trained: TrainedModel, net_input: dict[str, Tensor]) -> ShownAttention:
     """A batch, padding included."""
-    model = trained.model
-    encoded = model.encoder(net_input["src_tokens"], src_lengths=net_input["src_lengths"])
-    if isinstance(model.decoder, DoublePathDecoder):
-        _, extra = model.decoder(net_input["prev_output_tokens"], encoded, need_attention_flows=True)
-        gates = {name: values.unsqueeze(-1) if name == "output" else values for name, values in extra["gates"].items()}
-        return Reading(extra["flows"], gates)
-    _, extra = model.decoder(net_input["prev_output_tokens"], encoder_out=encoded)
-    # fairseq's decoders: a dictionary with a list (transformer), or the weights themselves (lstm, fconv).
-    weights = extra["attn"][0] if isinstance(extra, dict) else extra
-    if not torch.is_tensor(weights):
+    shown = attention_of(trained.model, net_input)
+    if shown is None:
         raise InputError(f"{trained.path}: '{trained.architecture}' says nothing about its attention")
-    return Reading({"attention": weights}, {})
+    return shown

@@ -1,4 +1,4 @@
-"""BLEU by the length of the source sentence (MC-RNN, Figure 4).
+"""Scores by the length of the source sentence (MC-RNN, Figure 4).
 
 The paper's figure has one corpus BLEU for each range of lengths. Here each also has a 95 % interval, and the difference
 to the first system has one of its own: the samples of the sentences are the same for all systems, so that it is
@@ -12,28 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from ..errors import InputError
-from ..scoring.bleu import bleu, score_of_statistics, sentence_statistics
-from . import figures, systems
-from .significance import SAMPLES, SEED
-from .tables import table
+from ..scoring.metrics import Metric, Outputs, References
+from ..scoring.significance import SAMPLES, SEED, Interval
+from ..terminal import table
+from . import systems
+from .result import Analysis, Panel
 
 BOUNDS = (10, 20, 30, 40, 50, 60)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A BLEU score, or a difference of two, in percent, with its 95 % confidence interval.
-
-    Of a single sentence there is no interval: ``low`` and ``high`` are None.
-    """
-
-    score: float
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True)
@@ -44,7 +31,7 @@ class Bucket:
         shortest: length of the source, in tokens.
         longest: the same; None where there is no limit.
         sentences: how many there are.
-        scores: corpus BLEU of each system, by its name.
+        scores: of each system, by its name.
         differences: what each other system has more than the first.
     """
 
@@ -62,55 +49,59 @@ class Bucket:
 
 @dataclass(frozen=True)
 class LengthReport:
-    """BLEU by length.
+    """Scores by length.
 
     Attributes:
+        metric: what the score is called.
         systems: their names; differences are to the first.
         buckets: from short to long, without those that have no sentence.
-        signature: how BLEU was computed, sacreBLEU's, with the bootstrap's samples and seed.
+        signature: how the score was computed, in sacreBLEU's manner, with the bootstrap's samples and seed.
     """
 
+    metric: str
     systems: list[str]
     buckets: list[Bucket]
     signature: str
 
 
-def bleu_by_length(
-    systems: Mapping[str, Sequence[str]],
-    references: Sequence[Sequence[str]],
+def scores_by_length(
+    systems: Mapping[str, Outputs],
+    references: References,
     source_lengths: Sequence[int],
+    metric: Metric,
     bounds: Sequence[int] = BOUNDS,
     *,
-    tokenize: str = "none",
-    lowercase: bool = False,
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> LengthReport:
-    """Corpus BLEU of each range of source lengths.
+    """The metric's main score of each range of source lengths.
 
     Args:
         systems: N sentences of each.
-        references: one or several for each sentence: lists of N.
+        references: of these.
         source_lengths: N lengths in tokens.
+        metric: what they are scored by.
         bounds: the longest length of each range but the last, which has none.
-        tokenize: ``none`` for tokenised BLEU, ``13a`` for sacreBLEU.
-        lowercase: both sides.
         samples: of the sentences of a range, for the intervals.
         seed: of the sampling.
 
     Raises:
         ValueError: no systems or sentences, lists of different length, a length below 1, or bounds that do not rise
             from 1 on.
+        InputError: the metric is not made of sentences.
     """
-    counts = [len(source_lengths), *map(len, systems.values()), *map(len, references)]
-    if not systems or not references or len(set(counts)) != 1 or not counts[0]:
+    outputs = [len(output.text) for output in systems.values()]
+    counts = [len(source_lengths), *outputs, *map(len, references.text)]
+    if not systems or not references.text or len(set(counts)) != 1 or not counts[0]:
         raise ValueError(f"lengths, systems and references need one entry for each sentence, but have {counts}")
     if min(source_lengths) < 1:
         raise ValueError("a source sentence has no token")
     if not bounds or list(bounds) != sorted(set(bounds)) or bounds[0] < 1:
         raise ValueError(f"bounds must rise, from 1 or more, but are {list(bounds)}")
-    metric = bleu(tokenize, lowercase)
-    statistics = [sentence_statistics(metric, outputs, references) for outputs in systems.values()]
+    single = metric.only(metric.main.key)
+    statistics = [single.statistics(output, references) for output in systems.values()]
+    if any(len(rows) != counts[0] for rows in statistics):
+        raise InputError(f"{metric.label} is not made of sentences, so that it has no score by their length")
     place = np.searchsorted(bounds, source_lengths)
     generator = np.random.default_rng(seed)
     buckets = []
@@ -119,21 +110,19 @@ def bleu_by_length(
         if not len(members):
             continue
         own = np.stack([rows[members] for rows in statistics])
-        observed = np.array([score_of_statistics(metric, summed) for summed in own.sum(axis=1)])
+        observed = np.concatenate([single.scores_of(summed) for summed in own.sum(axis=1)])
         sampled = np.empty((samples, len(systems)))
         for row in sampled:
             # How often each sentence is drawn: as good as the sentences themselves, and quicker to sum.
             drawn = np.bincount(generator.integers(len(members), size=len(members)), minlength=len(members))
-            row[:] = [score_of_statistics(metric, summed) for summed in drawn @ own]
+            row[:] = np.concatenate([single.scores_of(summed) for summed in drawn @ own])
         known = len(members) > 1
         scores = _intervals(systems, observed, sampled, known)
         differences = _intervals(systems, observed - observed[0], sampled - sampled[:, :1], known)
         del differences[next(iter(systems))]
         buckets.append(Bucket(shortest, longest, len(members), scores, differences))
-    signature = metric.get_signature()
-    signature.update("bs", samples)
-    signature.update("seed", seed)
-    return LengthReport(list(systems), buckets, str(signature))
+    signature = metric.signature(metric.main, references, f"bs:{samples}|seed:{seed}")
+    return LengthReport(metric.main.name, list(systems), buckets, signature)
 
 
 def _intervals(names: Iterable[str], observed: np.ndarray, sampled: np.ndarray, known: bool) -> dict[str, Interval]:
@@ -145,52 +134,9 @@ def _intervals(names: Iterable[str], observed: np.ndarray, sampled: np.ndarray, 
     }
 
 
-def draw(report: LengthReport) -> Figure:
-    """BLEU of every system by length; below it, where there are several, the differences to the first."""
-    several = len(report.systems) > 1
-    colors = figures.system_colors(report.systems)
-    with figures.style():
-        width = max(4.8, 1.2 + len(report.buckets) * max(0.95, 0.5 + 0.14 * len(report.systems)))
-        figure = Figure(figsize=(width, 5.2 if several else 3.4), layout="constrained")
-        plots = figure.subplots(1 + several, 1, sharex=True, squeeze=False, height_ratios=[1.7, 1][: 1 + several])[:, 0]
-        for plot in plots:
-            plot.grid(visible=False, axis="x")
-        for index, name in enumerate(report.systems):
-            # Side by side, so that error bars do not hide each other.
-            shift = 0.12 * (index - (len(report.systems) - 1) / 2)
-            places = [place + min(1, 4 / len(report.systems)) * shift for place in range(len(report.buckets))]
-            marker = figures.MARKERS[index % len(figures.MARKERS)]
-            look = {"color": colors[name], "marker": marker, "markersize": 5, "capsize": 2.5, "elinewidth": 1}
-            for plot, values in zip(plots, ("scores", "differences"), strict=False):
-                intervals = [getattr(bucket, values).get(name) for bucket in report.buckets]
-                if None in intervals:
-                    continue
-                middle = np.array([interval.score for interval in intervals])
-                ends = np.array([[i.low, i.high] for i in intervals], dtype=np.float64)
-                # Where a bucket has few sentences a score can lie outside of its own interval.
-                reach = np.maximum(0, [middle - ends[:, 0], ends[:, 1] - middle])
-                plot.errorbar(places, middle, yerr=reach, linewidth=1.4, label=name, **look)
-        plots[0].set_ylabel("BLEU, 95 % intervals")
-        plots[0].yaxis.set_major_locator(MaxNLocator(7))
-        plots[0].set_ylim(bottom=max(0, plots[0].get_ylim()[0]))
-        figures.add_legend(figure, plots[0].get_legend_handles_labels()[0])
-        if several:
-            plots[1].axhline(0, color=colors[report.systems[0]], linewidth=1)
-            first = report.systems[0]
-            plots[1].set_ylabel(f"difference to\n{first if len(first) <= 20 else 'the first'}")
-            plots[1].yaxis.set_major_locator(MaxNLocator(5))
-        figure.align_ylabels(list(plots))
-        labels = [f"{bucket.label}\nn = {bucket.sentences:,}" for bucket in report.buckets]
-        plots[-1].set_xticks(range(len(labels)), labels)
-        plots[-1].set_xlim(-0.5, len(labels) - 0.5)
-        plots[-1].set_xlabel("tokens of the source sentence, and number of sentences")
-    return figure
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command ``length``."""
     systems.add_arguments(parser)
-    figures.add_arguments(parser)
     parser.add_argument(
         "--bounds",
         type=int,
@@ -201,13 +147,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """The command ``length``: writes the figure and its numbers, and prints these.
+def run(arguments: argparse.Namespace) -> Analysis:
+    """The command ``length``.
 
     Raises:
         InputError: files do not fit together, or bounds do not rise.
     """
-    figures.check_prefix(arguments.output)
     bounds = arguments.bounds
     if list(bounds) != sorted(set(bounds)) or bounds[0] < 1:
         raise InputError(f"--bounds {' '.join(map(str, bounds))}: give numbers that rise, from 1 or more")
@@ -218,18 +163,10 @@ def run(arguments: argparse.Namespace) -> None:
             f"{arguments.source}, line {lengths.index(0) + 1}: empty, so it belongs to no length; "
             f"leave this line out of all files"
         )
-    report = bleu_by_length(
-        given.outputs,
-        given.references,
-        lengths,
-        bounds,
-        tokenize=arguments.tokenize or "none",
-        lowercase=arguments.lowercase,
-        seed=arguments.seed,
-    )
-    figures.save_with_numbers(draw(report), asdict(report), arguments.output, arguments.format)
-    print(table([_row(bucket, report.systems[0]) for bucket in report.buckets]))
-    print(f"BLEU with 95 % intervals: {report.signature}")
+    report = scores_by_length(given.outputs, given.references, lengths, given.metric, bounds, seed=arguments.seed)
+    rows = table([_row(bucket, report.systems[0]) for bucket in report.buckets])
+    text = f"{rows}\n{report.metric} with 95 % intervals: {report.signature}"
+    return Analysis(asdict(report), [Panel(report)], text)
 
 
 def _row(bucket: Bucket, first: str) -> dict[str, str | int]:

@@ -7,19 +7,16 @@ beam search, as fairseq-generate says it. Figures compare only where the device 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
-
 from ..errors import InputError
-from . import figures
-from .tables import table
+from ..experiments import results as experiment_results
+from ..terminal import table
+from .result import Analysis, Panel
 
 logger = logging.getLogger(__name__)
 
@@ -87,14 +84,9 @@ def speeds(folders: Sequence[Path]) -> list[Speed]:
 def _results(folder: Path) -> dict[str, Any]:
     """A work folder's ``results.json``, with a speed at least."""
     path = folder / "results.json"
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(
-            f"{path}: no such file; give the work folder of a training, scripts/train.sh writes it"
-        ) from None
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error}); delete it: training and evaluation write it anew") from None
+    if not path.exists():
+        raise InputError(f"{path}: no such file; give the work folder of a training, scripts/train.sh writes it")
+    found = experiment_results.load(folder)
     keys = ("train_tokens_per_second", "decode_sentences_per_second")
     if not isinstance(found, dict) or all(found.get(key) is None for key in keys):
         raise InputError(f"{path}: neither {' nor '.join(keys)}; train the system with scripts/train.sh")
@@ -122,65 +114,22 @@ def _ratio(results: dict[str, Any], first: dict[str, Any], key: str) -> float | 
     return own / other if own is not None and other else None
 
 
-def draw(rows: Sequence[Speed]) -> Figure:
-    """Training and decoding speed as bars, a row for each system; what nobody has is left out."""
-    panels = [
-        (title, [getattr(row, key) for row in rows], [getattr(row, ratio) for row in rows])
-        for title, key, ratio in (
-            ("training, target tokens/s", "train_tokens_per_second", "train_ratio"),
-            ("decoding, sentences/s", "decode_sentences_per_second", "decode_ratio"),
-        )
-        if any(getattr(row, key) is not None for row in rows)
-    ]
-    colors = figures.system_colors([row.name for row in rows])
-    # A colour twice would say that two systems belong together.
-    look = {"color": list(colors.values()) if len(rows) <= len(figures.PALETTE) else figures.PALETTE[0]}
-    with figures.style():
-        figure = Figure(figsize=(1.6 + 3.2 * len(panels), 0.8 + 0.36 * len(rows)), layout="constrained")
-        plots = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-        for plot, (title, values, ratios) in zip(plots, panels, strict=True):
-            plot.grid(visible=False)
-            bars = plot.barh(range(len(rows)), [value or 0 for value in values], height=0.66, **look)
-            labels = [_label(value, ratio) for value, ratio in zip(values, ratios, strict=True)]
-            plot.bar_label(bars, labels, padding=3, fontsize=8)
-            # Room for the labels at the bars' ends.
-            plot.set_xlim(0, 1.42 * max(value or 0 for value in values) or 1)
-            plot.xaxis.set_major_locator(MaxNLocator(4))
-            plot.xaxis.set_major_formatter("{x:,.0f}")
-            plot.set_title(title)
-            plot.tick_params(axis="y", length=0)
-        plots[0].set_yticks(range(len(rows)), [row.name for row in rows])
-        plots[0].invert_yaxis()
-    return figure
-
-
-def _label(value: float | None, ratio: float | None) -> str:
-    if value is None:
-        return "-"
-    shown = f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-    return shown if ratio is None else f"{shown}, {ratio:.2f} x"
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command ``speed``."""
     parser.add_argument(
         "work", nargs="+", metavar="WORK", type=Path, help="work folder; ratios are to the speeds of the first"
     )
-    figures.add_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """The command ``speed``: writes the figure and the numbers, and prints them.
+def run(arguments: argparse.Namespace) -> Analysis:
+    """The command ``speed``.
 
     Raises:
         InputError: a folder is given twice, has no ``results.json``, or one with neither speed.
     """
-    figures.check_prefix(arguments.output)
     rows = speeds(arguments.work)
-    figures.save_with_numbers(
-        draw(rows), {"systems": [asdict(row) for row in rows]}, arguments.output, arguments.format
-    )
-    print(table([_row(row) for row in rows]))
+    numbers = {"systems": [asdict(row) for row in rows]}
+    return Analysis(numbers, [Panel(rows)], table([_row(row) for row in rows]))
 
 
 def _row(row: Speed) -> dict[str, str | float | None]:

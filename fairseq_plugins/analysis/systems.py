@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError
 from ..files import read_lines
-from ..scoring.bleu import TOKENIZERS
-from .significance import SEED
+from ..scoring.metrics import Metric, Outputs, References, all_metrics, metric_named
+from ..scoring.significance import SEED
 
 
 @dataclass(frozen=True)
@@ -18,17 +19,19 @@ class Systems:
 
     Attributes:
         source: N sentences.
-        references: one or several for each: lists of N.
-        outputs: N sentences of each system, by its name, in the order that was given.
+        references: one or several for each.
+        outputs: of each system, by its name, in the order that was given.
+        metric: what they are scored by.
     """
 
     source: list[str]
-    references: list[list[str]]
-    outputs: dict[str, list[str]]
+    references: References
+    outputs: dict[str, Outputs]
+    metric: Metric
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that name a test set's files, and how BLEU reads them."""
+    """The options that name a test set's files, and what they are scored by."""
     parser.add_argument("--source", required=True, metavar="FILE", type=Path, help="the sentences, one on each line")
     parser.add_argument(
         "--reference", required=True, nargs="+", metavar="FILE", type=Path, help="what they should become"
@@ -41,10 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=FILE",
         help="what a system made of them; others are compared with the first",
     )
-    parser.add_argument(
-        "--tokenize", choices=TOKENIZERS, help="none (default): BLEU of the tokens as they are; 13a: sacreBLEU of text"
-    )
-    parser.add_argument("--lowercase", action="store_true", help="BLEU without regard to case")
+    metrics = all_metrics()
+    parser.add_argument("--metric", choices=[metric.name for metric in metrics], default="bleu", help="default: bleu")
+    for metric in metrics:
+        metric.add_arguments(parser)
     parser.add_argument("--seed", type=int, default=SEED, help=f"of the bootstrap (default: {SEED})")
 
 
@@ -53,8 +56,9 @@ def load(arguments: argparse.Namespace) -> Systems:
 
     Raises:
         InputError: a file is missing, empty, or has another number of lines than the source; a system has no name, or
-            another's; the seed is below 1.
+            another's; the seed is below 1; an option is another metric's.
     """
+    metric = _metric(arguments)
     if arguments.seed < 1:
         raise InputError(f"--seed {arguments.seed}: the bootstrap takes seeds from 1 on; give another")
     files: dict[str, Path] = {}
@@ -68,15 +72,29 @@ def load(arguments: argparse.Namespace) -> Systems:
     source = list(read_lines(arguments.source))
     if not source:
         raise InputError(f"{arguments.source}: empty; give the sentences of a test set")
-    references = [_parallel(file, arguments.source, len(source)) for file in arguments.reference]
-    return Systems(
-        source, references, {name: _parallel(file, arguments.source, len(source)) for name, file in files.items()}
-    )
+    references = [
+        _parallel(file, list(read_lines(file)), arguments.source, len(source)) for file in arguments.reference
+    ]
+    outputs = {name: metric.read(file) for name, file in files.items()}
+    for name, file in files.items():
+        _parallel(file, outputs[name].text, arguments.source, len(source))
+    lowercase = getattr(arguments, "lowercase", False)
+    return Systems(source, References(references, references, lowercase), outputs, metric)
 
 
-def _parallel(file: Path, source: Path, count: int) -> list[str]:
+def _metric(arguments: argparse.Namespace) -> Metric:
+    """The metric that was asked for, as its options want it."""
+    metric = metric_named(arguments.metric)
+    for other in all_metrics():
+        foreign = set(other.options) - set(metric.options)
+        if any(getattr(arguments, name) for name in foreign):
+            shown = " and ".join(f"--{name}" for name in other.options)
+            raise InputError(f"{shown} are {other.label}'s, and {metric.label} has none of them; leave them out")
+    return metric.configured(arguments)
+
+
+def _parallel(file: Path, lines: Sequence[str], source: Path, count: int) -> Sequence[str]:
     """The lines of a file, as many as the source has."""
-    lines = list(read_lines(file))
     if len(lines) != count:
         raise InputError(
             f"{file} has {len(lines):,} lines, but {source} has {count:,}; each line must belong to that of the source"

@@ -1,1 +1,14 @@
-"""From what a user downloads to plain text, tokens, BPE and fairseq's binary form."""
+"""From what a user downloads to what fairseq reads, by kind of corpus.
+
+==================================  ================================================================================
+``preparation``                     the record of a preparation, ``preparation.json``: what consumers ask
+``codec``                           text ↔ what fairseq reads of it; ``tokenizers`` and ``subwords`` are its parts
+``pipeline``                        steps that go on where they were interrupted; ``lines`` is about files of text
+``pairs``                           a kind: parallel texts, ``scripts/prepare_parallel.sh``
+``iwslt14``, ``nist``, ``gigaword`` data sets, of pairs
+``builtin``                         pairs out of grammars, without a download
+==================================  ================================================================================
+
+A new kind is a new file: a :class:`~fairseq_plugins.corpora.preparation.Preparation` with a ``kind`` that is the file's
+name, and a :class:`~fairseq_plugins.corpora.pipeline.Run` with its steps.
+"""

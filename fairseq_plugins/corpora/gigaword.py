@@ -17,7 +17,9 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from fairseq_plugins.corpora.parallel import Preparation, add_bpe_arguments, prepare
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from fairseq_plugins.corpora.pipeline import add_run_arguments
+from fairseq_plugins.corpora.subwords import add_bpe_arguments
 from fairseq_plugins.errors import InputError, report_input_errors
 from fairseq_plugins.files import sha256
 
@@ -130,6 +132,7 @@ def _parser() -> argparse.ArgumentParser:
         help="drop longer training pairs; default: %(default)s words",
     )
     add_bpe_arguments(parser, size=30_000)
+    add_run_arguments(parser)
     parser.set_defaults(bpe="none")
     return parser
 
@@ -167,7 +170,7 @@ def main() -> None:
             check_line_ends(file)
         if "test" not in inputs:
             print("note: no test set (Giga/input.txt, Giga/task1_ref0.txt): evaluate with --subset valid")
-        steps = Preparation(
+        steps = PairsPreparation(
             source_lang=LANGUAGES[0],
             target_lang=LANGUAGES[1],
             given="tokens",

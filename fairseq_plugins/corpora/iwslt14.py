@@ -28,7 +28,10 @@ from pathlib import Path
 from lxml import etree
 from tqdm import tqdm
 
-from fairseq_plugins.corpora.parallel import DOWNLOAD, Preparation, add_bpe_arguments, prepare, side_files
+from fairseq_plugins.corpora.lines import side_files
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from fairseq_plugins.corpora.pipeline import DOWNLOAD, add_run_arguments
+from fairseq_plugins.corpora.subwords import add_bpe_arguments
 from fairseq_plugins.errors import InputError, report_input_errors
 from fairseq_plugins.files import atomic_file, read_lines, sha256
 
@@ -212,6 +215,7 @@ def _parser() -> argparse.ArgumentParser:
         "--separate-dictionaries", action="store_true", help="a dictionary for each side, though the BPE is joint"
     )
     add_bpe_arguments(parser, size=25_000)
+    add_run_arguments(parser)
     return parser
 
 
@@ -232,7 +236,7 @@ def main() -> None:
         "separate_dictionaries": arguments.separate_dictionaries,
     }
     if arguments.tokenized:
-        steps = Preparation(given="tokens", **common)
+        steps = PairsPreparation(given="tokens", **common)
         inputs = {split: _tokenized_files(Path(arguments.tokenized), split) for split in PAIRS}
         preparation = prepare(steps, inputs, output, arguments.workers)
         for split, full in PAIRS.items():
@@ -255,7 +259,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         raw = Path(temporary) / "raw"
         write_raw_text(extract(archive, Path(temporary) / "archive"), raw)
-        steps = Preparation(
+        steps = PairsPreparation(
             min_length=1,
             max_length=175,
             ratio=1.5,

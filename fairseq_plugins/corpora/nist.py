@@ -23,7 +23,10 @@ from pathlib import Path
 import lxml.etree
 import lxml.html
 
-from fairseq_plugins.corpora.parallel import Preparation, add_bpe_arguments, prepare, side_files
+from fairseq_plugins.corpora.lines import side_files
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from fairseq_plugins.corpora.pipeline import add_run_arguments
+from fairseq_plugins.corpora.subwords import add_bpe_arguments
 from fairseq_plugins.errors import InputError, report_input_errors
 from fairseq_plugins.files import atomic_file
 
@@ -417,6 +420,7 @@ def _parser() -> argparse.ArgumentParser:
         "--max-length", type=int, default=MAX_LENGTH, metavar="N", help="of training sentences; default: %(default)s"
     )
     add_bpe_arguments(parser, size=25_000)
+    add_run_arguments(parser)
     return parser
 
 
@@ -440,7 +444,7 @@ def main() -> None:
     }
     normalization = [] if arguments.no_nfkc else ["nfkc"]
     normalization += [] if arguments.no_simplify else ["simplified"]
-    steps = Preparation(
+    steps = PairsPreparation(
         *LANGUAGES,
         lowercase=True,
         tokenizer="moses",

@@ -6,8 +6,10 @@ and ``decode(encode(line)) == line`` for every line without a leading, trailing 
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
+import itertools
 import os
 import re
 from abc import ABC, abstractmethod
@@ -15,11 +17,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-import sentencepiece
-from subword_nmt import apply_bpe, learn_bpe
-
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.files import atomic_file
+from fairseq_plugins.files import atomic_file, read_lines
+
+# SentencePiece and subword-nmt are imported where they are used: --help and refusals need not wait for them.
 
 # What a subword model uses as a mark of its own stands escaped in its pieces, or decoding would take it for the mark.
 # The escape character is the last one of the first private use area: no font, no keyboard and no corpus uses it.
@@ -91,6 +92,8 @@ class SentencePieceModel(SubwordModel):
 
     @classmethod
     def learn(cls, lines: Iterable[str], size: int, path: str | os.PathLike[str]) -> None:
+        import sentencepiece
+
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -123,6 +126,8 @@ class SentencePieceModel(SubwordModel):
             stream.write(model.getvalue())
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        import sentencepiece
+
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_file=os.fspath(path))
         except (RuntimeError, OSError):
@@ -150,6 +155,8 @@ class SubwordNMTModel(SubwordModel):
 
     @classmethod
     def learn(cls, lines: Iterable[str], size: int, path: str | os.PathLike[str]) -> None:
+        from subword_nmt import learn_bpe
+
         codes = io.StringIO()
         # The library reports its progress and where it stops on standard error; the count below says the same.
         with contextlib.redirect_stderr(io.StringIO()):
@@ -167,6 +174,8 @@ class SubwordNMTModel(SubwordModel):
             stream.write(codes.getvalue())
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        from subword_nmt import apply_bpe
+
         try:
             # Not the default universal line ends: a merge may hold a carriage return.
             codes = Path(path).read_bytes().decode("utf-8")
@@ -188,3 +197,33 @@ class SubwordNMTModel(SubwordModel):
 
 
 SUBWORD_MODELS: dict[str, type[SubwordModel]] = {model.name: model for model in (SentencePieceModel, SubwordNMTModel)}
+BPES = (*SUBWORD_MODELS, "none")
+
+
+def learn_subwords(bpe: str, size: int, texts: Sequence[Path], names: Sequence[str], folder: Path) -> Path:
+    """Learns one model of tokenised texts and writes it into a folder, under a name that says what it is of.
+
+    Args:
+        bpe: one of :data:`SUBWORD_MODELS`.
+        size: as in :meth:`SubwordModel.learn`.
+        texts: the files.
+        names: what they are called (``de``, ``en``).
+        folder: where the model goes.
+    """
+    kind = SUBWORD_MODELS[bpe]
+    print(f"learning {bpe} of {' and '.join(names)} ({size:,})", flush=True)
+    path = folder / f"{bpe}.{'-'.join(names)}{kind.suffix}"
+    kind.learn(itertools.chain.from_iterable(map(read_lines, texts)), size, path)
+    return path
+
+
+def add_bpe_arguments(parser: argparse.ArgumentParser, size: int) -> None:
+    """The options of the BPE; ``size`` is its default size."""
+    parser.add_argument("--bpe", choices=BPES, default="sentencepiece", help="default: %(default)s")
+    parser.add_argument(
+        "--bpe-size",
+        type=int,
+        default=size,
+        metavar="N",
+        help="vocabulary of SentencePiece, merge operations of subword-nmt; default: %(default)s",
+    )

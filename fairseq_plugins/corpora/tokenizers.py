@@ -9,8 +9,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import sacremoses
-
 from fairseq_plugins.errors import InputError
 
 TOKENIZERS = ("moses", "jieba", "none")
@@ -71,6 +69,8 @@ class Tokenizer:
         if "simplified" in self.normalization:
             _converter()
         if kind == "moses":
+            import sacremoses  # not at the head of the file: --help and refusals need not wait for it
+
             moses_language = language.split("_")[0]  # de of de_AT
             self._moses = sacremoses.MosesTokenizer(lang=moses_language)
             self._demoses = sacremoses.MosesDetokenizer(lang=moses_language)

@@ -5,7 +5,6 @@ Every step is one of the scripts that a user's own experiment takes; the command
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import signal
@@ -15,17 +14,21 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
-from ..analysis.tables import cell, table
 from ..corpora.builtin import SUFFIXES
 from ..errors import InputError
 from ..files import read_lines
-from ..scoring.rouge import METRICS
-from . import commands, config, experiment_report, pictures, report, results
-from .evaluate import References
+from ..scoring.metrics import Outputs, metric_named
+from ..terminal import table
+from . import configuration as configurations
+from . import processes, results
+from .command_line import ScriptParser, builtin_corpus, main_of, script
+from .configuration import CHECKOUT
+from .decoding import DECODINGS
+from .fairseq_commands import option
+from .prepared_data import PreparedData
 from .train import parse_statistics
 
 SYSTEMS = {"MC-RNN-3": "mc_rnn_3", "RNNSearch": "rnnsearch"}
@@ -66,7 +69,7 @@ TASKS = {
 
 def main(arguments: list[str]) -> None:
     """The whole quick start."""
-    parser = argparse.ArgumentParser(prog="scripts/quickstart.sh", allow_abbrev=False)
+    parser = ScriptParser("quickstart")
     parser.add_argument("--task", choices=TASKS, default="translation")
     parser.add_argument("--sentence")
     parser.add_argument("--max-update", type=int)
@@ -75,26 +78,27 @@ def main(arguments: list[str]) -> None:
     task = TASKS[options.task]
     if options.max_update is not None and options.max_update < 1:
         raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
-    work = Path(os.path.abspath(options.work or config.CHECKOUT / "work" / task.configurations))
+    work = Path(os.path.abspath(options.work or CHECKOUT / "work" / task.configurations))
     started = time.monotonic()
     # One thread for each of the two trainings; more would only get into each other's way.
     os.environ["OMP_NUM_THREADS"] = "1"
 
     text, data = work / "text", work / "data"
     heading("A corpus from a grammar: sentences, tokens, BPE")
-    for command in commands.builtin_corpus(options.task, text, data, task.preparation):
+    for command in builtin_corpus(options.task, text, data, task.preparation):
         step(command)
 
     heading("Training both models, one thread each")
     limit = [] if options.max_update is None else ["--max-update", options.max_update]
     places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in SYSTEMS.items()}
     train_side_by_side(
-        {name: [commands.script("train"), preset(task, name), *place, *limit] for name, place in places.items()}
+        {name: [script("train"), preset(task, name), *place, *limit] for name, place in places.items()},
+        {name: updates(task, name) for name in SYSTEMS},
     )
 
     heading("Translating the test set" if options.task == "translation" else "Writing headlines for the test set")
     for name, place in places.items():
-        step([commands.script("evaluate"), preset(task, name), *place])
+        step([script("evaluate"), preset(task, name), *place])
 
     source, target = SUFFIXES[options.task]
     output = f"test.{target}"
@@ -107,16 +111,25 @@ def main(arguments: list[str]) -> None:
     references = list(read_lines(data / "raw" / output))
     show_samples({task.names[0]: sources, "reference": references, task.names[1]: baseline, **written})
     heading("Scores on the test set")
-    rows, signature = scores(work, commands.PreparedData.load(data), task.names[1], baseline)
-    print(f"{table(rows)}\n{signature}")
+    works = {task.names[1]: work / task.names[1].replace(" ", "_")}
+    score(works[task.names[1]], PreparedData.load(data), baseline)
+    works |= {name: work / model for name, model in SYSTEMS.items()}
+    rows, explanations = results.overview(works)
+    print(table(rows), *explanations, sep="\n")
+
+    heading("A report")
     page = work / "report.html"
-    write_report(page, options.task, work, commands.PreparedData.load(data), rows, signature)
+    step(
+        [script("report"), *(f"{name}={folder}" for name, folder in works.items()), "--output", page]
+        + ["--title", f"Quick start: {options.task}", "--subtitle", "MC-RNN and RNNSearch on the built-in corpus"]
+        + ["--notice", "A grammar made this corpus: it shows that everything works, and not which model is better."]
+    )
 
     heading("Your sentence")
     checkpoint = work / SYSTEMS["MC-RNN-3"] / "checkpoints" / "checkpoint_best.pt"
-    command = [commands.script("translate"), str(checkpoint)]
+    command = [script("translate"), str(checkpoint)]
     sentence = options.sentence or task.sentence
-    print(f"$ echo {commands.shown([sentence])} | {commands.shown(command)}")
+    print(f"$ echo {processes.shown([sentence])} | {processes.shown(command)}", flush=True)
     translated = subprocess.run(command, input=sentence + "\n", stdout=subprocess.PIPE, text=True)
     if translated.returncode != 0:
         sys.exit(translated.returncode)
@@ -132,19 +145,28 @@ def heading(title: str) -> None:
 
 def preset(task: Task, system: str) -> str:
     """The path of a system's configuration."""
-    return str(config.CHECKOUT / "configs" / task.configurations / f"{SYSTEMS[system]}.yaml")
+    return str(CHECKOUT / "configs" / task.configurations / f"{SYSTEMS[system]}.yaml")
+
+
+def updates(task: Task, system: str) -> int:
+    """For how many updates a system's configuration trains."""
+    return int(configurations.load(preset(task, system)).train["max-update"].text)
 
 
 def step(command: Sequence[object]) -> None:
     """Prints and runs one command, whose errors speak for themselves."""
     arguments = [str(part) for part in command]
-    print(f"$ {commands.shown(arguments)}", flush=True)
+    print(f"$ {processes.shown(arguments)}", flush=True)
     if status := subprocess.run(arguments).returncode:
         sys.exit(status)
 
 
-def train_side_by_side(systems: dict[str, Sequence[object]]) -> None:
+def train_side_by_side(systems: dict[str, Sequence[object]], totals: dict[str, int]) -> None:
     """Runs one training command for each system at the same time, and shows how far they are.
+
+    Args:
+        systems: the command of each
+        totals: for how many updates each trains, unless its command says ``--max-update``
 
     Raises:
         InputError: one of them failed; the others are stopped.
@@ -152,7 +174,7 @@ def train_side_by_side(systems: dict[str, Sequence[object]]) -> None:
 
     async def train_all() -> None:
         trainings = [
-            asyncio.create_task(_train(name, [str(part) for part in command], position))
+            asyncio.create_task(_train(name, [str(part) for part in command], totals[name], position))
             for position, (name, command) in enumerate(systems.items())
         ]
         try:
@@ -165,12 +187,10 @@ def train_side_by_side(systems: dict[str, Sequence[object]]) -> None:
     asyncio.run(train_all())
 
 
-async def _train(name: str, command: list[str], position: int) -> None:
+async def _train(name: str, command: list[str], total: int, position: int) -> None:
     """One training: a bar on a terminal, and a line at the end of each epoch."""
-    tqdm.write(f"$ {commands.shown(command)}")
-    # Both tasks train for as many updates.
-    preset_of = preset(TASKS["translation"], name)
-    total = int(commands.option(command, "--max-update") or config.load(preset_of).train["max-update"].text)
+    tqdm.write(f"$ {processes.shown(command)}")
+    total = int(option(command, "--max-update") or total)
     process = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, limit=1 << 20
     )
@@ -183,10 +203,10 @@ async def _train(name: str, command: list[str], position: int) -> None:
             statistics = parse_statistics(line)
             if statistics is None:
                 continue
-            updates = int(statistics["num_updates"])
-            bar.update(updates - bar.n)
+            done = int(statistics["num_updates"])
+            bar.update(done - bar.n)
             if statistics["split"] == "valid":
-                tqdm.write(f"{name}: {updates:,} of {total:,} updates, development perplexity {statistics['ppl']:.2f}")
+                tqdm.write(f"{name}: {done:,} of {total:,} updates, development perplexity {statistics['ppl']:.2f}")
         status = await process.wait()
     finally:
         bar.close()
@@ -207,57 +227,13 @@ def show_samples(lines: dict[str, list[str]]) -> None:
         print("\n".join(f"{name:>{width}}  {sentences[number]}" for name, sentences in lines.items()), end="\n\n")
 
 
-def scores(
-    work: Path, data: commands.PreparedData, baseline_name: str, baseline: list[str]
-) -> tuple[list[dict[str, Any]], str]:
-    """Both models' scores and those of the baseline, a row each, and the signature."""
-    references = References.load(data, "test")
-    tokens = [data.preparation.tokenize_target(line) for line in baseline]
-    systems = {baseline_name: references.scores(tokens, baseline)}
-    systems |= {name: results.load(work / model) for name, model in SYSTEMS.items()}
-    if references.metric == "rouge":
-        columns, kind = METRICS, "ROUGE"
-    else:
-        columns, kind = {"bleu_tokenized": "BLEU (tokenised)", "bleu_sacrebleu": "sacreBLEU"}, "sacreBLEU"
-    signature = systems[baseline_name]["rouge_signature" if kind == "ROUGE" else "sacrebleu_signature"]
-    rows = [
-        {
-            "system": name,
-            "parameters": system.get("parameters"),
-            "updates": system.get("updates"),
-            "training seconds": system.get("train_seconds"),
-            **{shown: system[key] for key, shown in columns.items()},
-        }
-        for name, system in systems.items()
-    ]
-    return rows, f"{kind}: {signature}"
-
-
-def write_report(
-    path: Path, task: str, work: Path, data: commands.PreparedData, rows: list[dict[str, Any]], signature: str
-) -> None:
-    """Everything about both models on one page."""
-    works = {name: work / model for name, model in SYSTEMS.items()}
-    sentence = pictures.example(data, SAMPLES)
-    shown = report.ReportTable(
-        "Scores on the test set", list(rows[0]), [[cell(value) for value in row.values()] for row in rows], [signature]
-    )
-    report.write(
-        report.Report(
-            f"Quick start: {task}",
-            "MC-RNN and RNNSearch on the built-in corpus",
-            "A grammar made this corpus: it shows that everything works, and not which model is better.",
-            [shown],
-            [
-                experiment_report.learning_curves_figure(works),
-                *(pictures.attention_figures("MC-RNN-3", works["MC-RNN-3"], sentence)),
-            ],
-            pictures.aligned_samples(works, data, SAMPLES),
-            [experiment_report.experiment_of(name, folder) for name, folder in works.items()],
-        ),
-        path,
-    )
+def score(work: Path, data: PreparedData, baseline: list[str]) -> None:
+    """Writes the scores of the baseline's text of the test set, in a work folder of its own."""
+    metric = metric_named(data.preparation.metric)
+    references = DECODINGS[metric.decoding].references(data, "test")
+    tokens = [data.pairs.tokenize_target(line) for line in baseline]
+    results.write(work, metric.scores(Outputs(tokens, baseline), references))
 
 
 if __name__ == "__main__":
-    commands.main_of(main)
+    main_of(main)

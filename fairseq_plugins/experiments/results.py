@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
-from importlib import metadata
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..corpora.parallel import PREPARATION
+from .. import extensions
+from ..corpora.preparation import PREPARATION
 from ..errors import InputError
-from ..files import atomic_file
-from .commands import PreparedData, option
-from .config import CHECKOUT
+from ..files import write_json
+from ..scoring.metrics import metrics_of
+from .configuration import CHECKOUT
+from .fairseq_commands import option
+from .prepared_data import PreparedData
 
+# What results depend on.
 PACKAGES = (
     "fairseq-plugins",
     "fairseq-fixed",
@@ -42,16 +44,51 @@ def load(work: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not JSON ({error}); delete it: training and evaluation write it anew") from None
 
 
+def required(work: Path) -> dict[str, Any]:
+    """The results in a work folder.
+
+    Raises:
+        InputError: there are none.
+    """
+    found = load(work)
+    if not found:
+        raise InputError(
+            f"{work / 'results.json'}: no such file; train with scripts/train.sh first, or give its --work"
+        )
+    return found
+
+
 def write(work: Path, results: dict[str, Any]) -> None:
     """Replaces a work folder's ``results.json``."""
-    with atomic_file(work / "results.json") as stream:
-        json.dump(results, stream, indent=2, ensure_ascii=False)
-        stream.write("\n")
+    write_json(work / "results.json", results)
 
 
 def update(work: Path, **values: Any) -> None:
     """Sets keys in a work folder's ``results.json`` and keeps the others."""
     write(work, {**load(work), **values})
+
+
+def overview(works: Mapping[str, Path]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Systems side by side, a row each: what they are, and their scores on the test set; and how these were computed.
+
+    Args:
+        works: system → work folder, with a ``results.json``
+    """
+    found = {name: load(work) for name, work in works.items()}
+    metrics = metrics_of({key for results in found.values() for key in results})
+    columns = [column for metric in metrics for column in metric.columns]
+    rows = [
+        {
+            "system": name,
+            "parameters": results.get("parameters"),
+            "updates": results.get("updates"),
+            "training seconds": results.get("train_seconds"),
+            **{column.label: results.get(column.key) for column in columns},
+        }
+        for name, results in found.items()
+    ]
+    explained = (line for results in found.values() for metric in metrics for line in metric.explanations(results))
+    return rows, list(dict.fromkeys(explained))
 
 
 def command(found: Mapping[str, Any]) -> list[str]:
@@ -69,6 +106,25 @@ def prepared_data(found: Mapping[str, Any]) -> PreparedData | None:
     return PreparedData.load(Path(arguments[1]).parent)
 
 
+def load_extensions(found: Mapping[str, Any]) -> None:
+    """Imports the extensions that an experiment was made with.
+
+    Raises:
+        InputError: one is missing, or cannot be imported.
+    """
+    extensions.add(map(Path, found.get("extensions", ())))
+
+
+def load_extensions_of(checkpoints: Iterable[str | Path]) -> None:
+    """Imports the extensions that checkpoints were trained with, where their work folder has its ``results.json``.
+
+    Raises:
+        InputError: one is missing, or cannot be imported.
+    """
+    for checkpoint in checkpoints:
+        load_extensions(load(Path(checkpoint).absolute().parent.parent))
+
+
 def git_revision() -> str | None:
     """The checkout's commit, with ``-dirty`` when files of the repository are changed; None outside of git."""
 
@@ -81,17 +137,6 @@ def git_revision() -> str | None:
         return git("rev-parse", "HEAD") + ("-dirty" if git("status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.CalledProcessError):
         return None
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that results depend on."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def device(command: Sequence[str]) -> str:

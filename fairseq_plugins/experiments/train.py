@@ -2,47 +2,55 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..checkpoints import checked_checkpoint, newest_readable_checkpoint, read_checkpoint, updates
 from ..errors import InputError
 from ..files import atomic_file
-from . import commands, config, results
+from ..versions import versions
+from . import configuration as configurations
+from . import fairseq_commands, processes, results
+from .command_line import ScriptParser, main_of
+from .prepared_data import PreparedData
 
 LOG = "train.log"
 STATISTICS = "train.jsonl"
 
 
-def main(arguments: list[str]) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Trains, and writes the training's part of ``results.json``."""
-    parser = argparse.ArgumentParser(prog="scripts/train.sh", allow_abbrev=False)
+    parser = ScriptParser("train")
     parser.add_argument("--work", type=Path)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--gpus", type=int)
-    options, extra = parser.parse_known_args(arguments[1:])
-    configuration = config.load(arguments[0])
+    path, options, extra = parser.parse_after("CONFIG", arguments)
+    configuration = configurations.load(path)
     work = Path(os.path.abspath(options.work or configuration.default_work))
-    data = commands.PreparedData.load(options.data or configuration.data_folder)
-    command = commands.train_command(configuration, data, work, options.gpus, extra)
+    data = PreparedData.load(options.data or configuration.data_folder)
+    configuration.load_extensions()
+    command = fairseq_commands.train_command(configuration, data, work, options.gpus, extra)
+    number = fairseq_commands.processes(command)
     last = work / "checkpoints" / "checkpoint_last.pt"
-    with commands.only_one(work) as lock:
-        resumed = make_resumable(last, commands.architecture(configuration, extra))
-        print(commands.shown(command), flush=True)
+    with processes.only_one(work) as lock:
+        resumed = make_resumable(last, fairseq_commands.architecture(configuration, extra))
+        print(processes.shown(command), flush=True)
+        if note := fairseq_commands.share_of(configuration, extra, number).note:
+            print(note, flush=True)
         if complete(resumed, command):
             print(f"{last}: {resumed['updates']:,} updates were done before", flush=True)
         else:
             with TrainingLog(work) as log:
                 # On a terminal fairseq draws its bar there; elsewhere errors belong into the log.
                 stderr = None if sys.stderr.isatty() else subprocess.STDOUT
-                status = commands.run(command, log.write, stderr, pass_fds=[lock])
+                status = processes.run(command, log.write, stderr, pass_fds=[lock])
             if status != 0:
                 sys.exit(f"error: fairseq-train ended with exit status {status}; its output stands in {work / LOG}")
         if not last.exists():
@@ -52,13 +60,14 @@ def main(arguments: list[str]) -> None:
         if "updates" not in results.load(work) or resumed is None or trained["updates"] > resumed["updates"]:
             description = {
                 "config": str(configuration.path),
-                "command": commands.shown(command),
+                "command": processes.shown(command),
+                **({"extensions": list(map(str, configuration.extensions))} if configuration.extensions else {}),
                 "parameters": logged_parameters(work / LOG),
                 **trained,
                 "paper": configuration.paper_row(),
                 "device": results.device(command),
                 "git_revision": results.git_revision(),
-                "versions": results.versions(),
+                "versions": versions(results.PACKAGES),
             }
             results.write(work, description)
     print(f"{trained['updates']:,} updates in {trained['train_seconds']:,.0f} seconds; {work / 'results.json'}")
@@ -89,7 +98,7 @@ def make_resumable(last: Path, arch: str) -> dict[str, Any] | None:
 
 def complete(resumed: dict[str, Any] | None, command: list[str]) -> bool:
     """Whether ``--max-update`` is reached: fairseq would see it only after one update more."""
-    limit = int(commands.option(command, "--max-update") or 0)
+    limit = int(fairseq_commands.option(command, "--max-update") or 0)
     return resumed is not None and 0 < limit <= resumed["updates"]
 
 
@@ -159,4 +168,4 @@ def training_results(checkpoint: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    commands.main_of(main)
+    main_of(main)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -14,20 +13,22 @@ from tqdm import tqdm
 from ..checkpoints import checked_checkpoint, trained_on
 from ..errors import InputError
 from ..files import read_lines
-from . import commands
-from .evaluate import hypotheses
+from . import fairseq_commands, processes, results
+from .command_line import ScriptParser, main_of
+from .decoding import hypotheses
+from .prepared_data import PreparedData
 
 
-def main(arguments: list[str]) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Translates the standard input line by line."""
-    parser = argparse.ArgumentParser(prog="scripts/translate.sh", allow_abbrev=False)
+    parser = ScriptParser("translate")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--gpus", type=int, choices=(0, 1))
-    options, extra = parser.parse_known_args(arguments[1:])
-    paths = arguments[0]
+    paths, options, extra = parser.parse_after("CHECKPOINT", arguments)
+    results.load_extensions_of(paths.split(":"))
     checkpoints = [checked_checkpoint(path) for path in paths.split(":")]
-    data = commands.PreparedData.load(options.data or trained_on(checkpoints[0], paths))
+    data = PreparedData.load(options.data or trained_on(checkpoints[0], paths))
     if sys.stdin.isatty():
         print("Type sentences, one a line, and end with Ctrl-D.", file=sys.stderr)
     lines = list(read_lines("/dev/stdin"))
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> None:
 def translate(
     lines: Sequence[str],
     checkpoint: str,
-    data: commands.PreparedData,
+    data: PreparedData,
     gpus: int | None = None,
     extra: Sequence[str] = (),
 ) -> list[str]:
@@ -55,7 +56,7 @@ def translate(
     Raises:
         InputError: fairseq-interactive refuses an option, fails, or leaves a line untranslated.
     """
-    preparation = data.preparation
+    preparation = data.pairs
     encoded = [preparation.encode_source(line) for line in lines]
     sentences = [sentence for sentence in encoded if sentence]
     if not sentences:
@@ -63,7 +64,7 @@ def translate(
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "source.txt"
         source.write_text("".join(sentence + "\n" for sentence in sentences), encoding="utf-8")
-        command = commands.interactive_command(data, checkpoint, source, gpus, extra)
+        command = fairseq_commands.interactive_command(data, checkpoint, source, gpus, extra)
         output: list[str] = []
         with tqdm(total=len(sentences), unit=" sentences", disable=None, leave=False) as bar:
 
@@ -71,13 +72,14 @@ def translate(
                 output.append(line)
                 bar.update(line.startswith("S-"))
 
-            status = commands.run(command, collect, stderr=subprocess.STDOUT)
+            status = processes.run(command, collect, stderr=subprocess.STDOUT)
     if status != 0:
         sys.stderr.writelines(output[-20:])
         raise InputError(f"fairseq-interactive ended with exit status {status}; its last lines stand above")
-    tokens = map(preparation.from_unknown, hypotheses(output, len(sentences), "fairseq-interactive"))
-    return [preparation.detokenize_target(next(tokens)) if sentence else "" for sentence in encoded]
+    found = (hypothesis.pieces for hypothesis in hypotheses(output, len(sentences), "fairseq-interactive"))
+    text = (preparation.detokenize_target(preparation.decode_target(pieces)) for pieces in found)
+    return [next(text) if sentence else "" for sentence in encoded]
 
 
 if __name__ == "__main__":
-    commands.main_of(main)
+    main_of(main)

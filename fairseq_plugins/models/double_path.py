@@ -53,6 +53,7 @@ from .options import (
     position_options,
     tie_output,
 )
+from .shown_attention import ShownAttention
 
 _CROSS_MEMORIES = ChoiceEnum(["matched", "plain"])
 
@@ -126,6 +127,13 @@ class DoublePathModel(FairseqEncoderDecoderModel):
         )
         encoder = DoublePathEncoder(task.source_dictionary, encoder_embed, cfg)
         return cls(encoder, DoublePathDecoder(task.target_dictionary, decoder_embed, cfg))
+
+    def show_attention(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> ShownAttention:
+        """The attention flows and the gates, as :meth:`DoublePathDecoder.forward` names them."""
+        encoded = self.encoder(src_tokens, src_lengths)
+        _, extra = self.decoder(prev_output_tokens, encoded, need_attention_flows=True)
+        gates = {name: values.unsqueeze(-1) if name == "output" else values for name, values in extra["gates"].items()}
+        return ShownAttention(extra["flows"], gates)
 
 
 class DoublePathEncoder(FairseqEncoder):

@@ -96,6 +96,10 @@ class RecurrentSeq2SeqModel(FairseqEncoderDecoderModel):
         decoder = RecurrentDecoder(task.target_dictionary, decoder_embed, stack.output_size, stack.summary_sizes, cfg)
         return cls(encoder, decoder)
 
+    def show_channel_attention(self, src_tokens: Tensor) -> list[Tensor] | None:
+        """The encoder's attention over channels; see :meth:`RecurrentEncoder.channel_attention`."""
+        return self.encoder.channel_attention(src_tokens)
+
 
 class RecurrentEncoder(FairseqEncoder):
     """A bidirectional stack of recurrent layers. Sources may be padded on either side."""

@@ -1,5 +1,1 @@
-"""Scorers that fairseq does not have; importing them registers them for ``--scoring``."""
-
-from . import rouge
-
-__all__ = ["rouge"]
+"""What outputs are scored by: metrics, the comparison of two systems, and scorers for fairseq-generate."""

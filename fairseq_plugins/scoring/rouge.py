@@ -1,29 +1,18 @@
-"""ROUGE-1, -2 and -L (Lin, 2004) by the package rouge-score, with confidence intervals and a signature.
+"""ROUGE-1, -2 and -L (Lin, 2004) by the package rouge-score, with confidence intervals and a signature."""
 
-As ``--scoring rouge`` of fairseq-generate with one reference, as :func:`corpus_rouge` with several.
-"""
+from __future__ import annotations
 
-# No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
 import importlib.metadata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from fairseq.dataclass import FairseqDataclass
-from fairseq.scoring import BaseScorer, register_scorer
+
+from .metrics import Column, Metric, Outputs, References, register_metric
+from .significance import SAMPLES, SEED, Interval
 
 METRICS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
-SAMPLES = 1000
-SEED = 12345
-
-
-class Interval(NamedTuple):
-    """An F1 score in percent with its 95 % confidence interval."""
-
-    score: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -104,27 +93,48 @@ def corpus_rouge(
     return RougeScores(scores, signature(len(references), f"bs:{SAMPLES}|seed:{seed}", stemmer))
 
 
-@dataclass
-class RougeScorerConfig(FairseqDataclass):
-    """The options of ``--scoring rouge``."""
+class Rouge(Metric):
+    """The three F1 scores of headlines and summaries."""
 
-    rouge_stemmer: bool = field(default=False, metadata={"help": "stem words before ROUGE compares them (Porter)"})
+    name = "rouge"
+    label = "ROUGE"
+    columns = tuple(
+        Column(key, label, signature="rouge_signature", paper=key, largest=100) for key, label in METRICS.items()
+    )
+
+    @property
+    def title(self) -> str:
+        return "ROUGE-1 / -2 / -L F1"
+
+    @property
+    def main(self) -> Column:
+        return self.columns[-1]
+
+    @property
+    def signature_labels(self) -> dict[str, str]:
+        return {"rouge_signature": "ROUGE, F1 with 95 % intervals"}
+
+    def statistics(self, outputs: Outputs, references: References) -> np.ndarray:
+        places = [list(METRICS).index(column.key) for column in self.columns]
+        values = sentence_rouge(outputs.text, references.text)[:, places]
+        return np.column_stack([values, np.ones(len(values))])
+
+    def scores_of(self, summed: np.ndarray) -> np.ndarray:
+        return summed[:-1] / summed[-1]
+
+    def signature(self, column: Column, references: References, bootstrap: str | None = None) -> str:
+        return signature(len(references.text), bootstrap or f"bs:{SAMPLES}|seed:{SEED}")
+
+    def scores(self, outputs: Outputs, references: References) -> dict[str, Any]:
+        rouge = corpus_rouge(outputs.text, references.text)
+        return {
+            **{key: round(interval.score, 2) for key, interval in rouge.scores.items()},
+            "rouge_intervals": {
+                label: [round(rouge.scores[key].low, 2), round(rouge.scores[key].high, 2)]
+                for key, label in METRICS.items()
+            },
+            "rouge_signature": rouge.signature,
+        }
 
 
-@register_scorer("rouge", dataclass=RougeScorerConfig)
-class RougeScorer(BaseScorer):
-    """Collects sentences from fairseq-generate."""
-
-    def __init__(self, cfg: Any) -> None:
-        super().__init__(cfg)
-        self.stemmer = cfg.rouge_stemmer
-
-    def score(self) -> float:
-        """ROUGE-L F1 in percent."""
-        return self._corpus().scores["rougeL"].score
-
-    def result_string(self) -> str:
-        return str(self._corpus())
-
-    def _corpus(self) -> RougeScores:
-        return corpus_rouge(self.pred, [self.ref], self.stemmer)
+register_metric(Rouge())

@@ -1,12 +1,15 @@
-"""Runs a command of the analysis as its ``__main__`` does."""
+"""Runs a command of the analysis."""
 
 from __future__ import annotations
 
-import argparse
-from types import ModuleType
+import logging
+
+from fairseq_plugins.analysis import __main__ as command
 
 
-def run(module: ModuleType, *arguments: object) -> None:
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    module.add_arguments(parser)
-    module.run(parser.parse_args([str(argument) for argument in arguments]))
+def run(name: str, *arguments: object) -> None:
+    """``python -m fairseq_plugins.analysis NAME ARGUMENTS...`` in this process."""
+    try:
+        command.main([name, *map(str, arguments)])
+    finally:
+        logging.disable(logging.NOTSET)

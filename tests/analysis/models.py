@@ -10,7 +10,7 @@ from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIn
 from torch import Tensor
 
 from fairseq_plugins.analysis.forced_decoding import Sentence, TrainedModel
-from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.corpora.pairs import PairsPreparation
 
 from ..models.tasks import build_architecture, make_task
 
@@ -67,7 +67,7 @@ def model_of_architecture(name: str) -> TrainedModel:
 
 def trained(model: FairseqEncoderDecoderModel, task: Any, name: str) -> TrainedModel:
     """What :meth:`TrainedModel.load` would make of a checkpoint; words are w0, w1, …."""
-    preparation = Preparation("de", "en", bpe="none")
+    preparation = PairsPreparation("de", "en", bpe="none")
     dictionary = task.source_dictionary
     return TrainedModel(Path("checkpoint.pt"), name, model.eval(), dictionary, dictionary, Path("data"), preparation)
 

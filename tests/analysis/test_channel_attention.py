@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fairseq_plugins.analysis.channel_attention import channel_attention, draw, strongest
+from fairseq_plugins.analysis.channel_attention import channel_attention, strongest
 from fairseq_plugins.errors import InputError
 
 from .models import model_of_architecture
@@ -53,13 +53,9 @@ def test_weights_are_those_of_the_encoder_alone_and_in_a_batch() -> None:
             torch.testing.assert_close(expected.sum(1), torch.ones(5, dtype=torch.float64))
 
 
-def test_the_figure_shows_the_weights() -> None:
+def test_the_phrases_that_are_most_attended_to() -> None:
     model = model_of_architecture("mc_rnn_iwslt_de_en")
     [sentence] = channel_attention(model, [model.source("w1 w2 w3")])
-    panels = [axis for axis in draw(sentence).axes if axis.get_title(loc="left")]
-    for axis, layer in zip(panels, sentence.layers, strict=True):
-        assert axis.images[0].get_array().T.tolist() == layer.attention
-    assert [label.get_text() for label in panels[-1].get_xticklabels()] == ["w1", "w2", "w3", "</s>"]
     lines = strongest(sentence, 3)
     largest = max(weight for layer in sentence.layers for row in layer.attention for weight in row)
     assert len(lines) == 3 and lines[0].startswith(f"{largest:.2f}  layer")

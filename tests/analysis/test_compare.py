@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from dataclasses import replace
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 from sacrebleu.metrics import BLEU
 
-from fairseq_plugins.analysis import compare as command
-from fairseq_plugins.analysis.compare import ComparisonReport, compare, draw
-from fairseq_plugins.analysis.significance import paired_bootstrap, paired_bootstrap_bleu
+from fairseq_plugins.analysis.compare import ComparisonReport, compare
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.scoring.bleu import Bleu
+from fairseq_plugins.scoring.metrics import Metric, Outputs, References, metric_named
 from fairseq_plugins.scoring.rouge import corpus_rouge, sentence_rouge
+from fairseq_plugins.scoring.significance import paired_bootstrap
 
 from .commands import run
 
@@ -30,9 +32,33 @@ OUTPUTS = {
 }
 
 
+def as_outputs(lines: dict[str, list[str]]) -> dict[str, Outputs]:
+    return {name: Outputs(of_system, of_system) for name, of_system in lines.items()}
+
+
+def as_references(references: list[list[str]] = REFERENCES, lowercase: bool = False) -> References:
+    return References(references, references, lowercase)
+
+
+def compared(
+    outputs: dict[str, list[str]],
+    source: list[str],
+    references: list[list[str]],
+    metric: str = "bleu",
+    tokenize: str = "none",
+    lowercase: bool = False,
+    **options: int,
+) -> ComparisonReport:
+    """The comparison of lines by a metric with its options."""
+    chosen = metric_named(metric).configured(Namespace(tokenize=tokenize))
+    return compare(as_outputs(outputs), source, as_references(references, lowercase), chosen, **options)
+
+
 def test_bleu() -> None:
-    report = compare(OUTPUTS, SOURCE, REFERENCES)
-    assert report.comparisons == {"BLEU": paired_bootstrap_bleu(*OUTPUTS.values(), REFERENCES)}
+    report = compared(OUTPUTS, SOURCE, REFERENCES)
+    assert report.comparisons == {
+        "BLEU": Bleu().compare(*as_outputs(OUTPUTS).values(), as_references())["bleu_tokenized"]
+    }
     metric = BLEU(tokenize="none", effective_order=True)
     for index, difference in enumerate(report.differences):
         own = [stream[index] for stream in REFERENCES]
@@ -47,12 +73,13 @@ def test_bleu() -> None:
 
 
 def test_rouge() -> None:
-    report = compare(OUTPUTS, SOURCE, REFERENCES, metric="rouge", seed=3)
+    report = compared(OUTPUTS, SOURCE, REFERENCES, metric="rouge", seed=3)
     assert list(report.comparisons) == ["ROUGE-1", "ROUGE-2", "ROUGE-L"]
     scores = [sentence_rouge(lines, REFERENCES) for lines in OUTPUTS.values()]
     for index, comparison in enumerate(report.comparisons.values()):
-        expected = paired_bootstrap(scores[0][:, index], scores[1][:, index], seed=3)
-        assert (comparison.baseline, comparison.p_value) == (expected.baseline, expected.p_value)
+        [expected] = paired_bootstrap(*(rows[:, [index]] for rows in scores), lambda summed: summed / 5, seed=3)
+        assert comparison.baseline.score == pytest.approx(expected.baseline.score)
+        assert comparison.p_value == expected.p_value
         assert comparison.signature == corpus_rouge(OUTPUTS["DPN"], REFERENCES, seed=3).signature
     # Longest common subsequences: 3 of 4 words and 4; 5 of 5 and 4; the same; 1 word of 1 and 4 and 3 of 4; the same.
     assert report.differences == pytest.approx([25, -20, 0, 75 - 40, 0])
@@ -60,19 +87,19 @@ def test_rouge() -> None:
 
 
 def test_as_many_sentences_as_asked() -> None:
-    report = compare(OUTPUTS, SOURCE, REFERENCES, sentences=1)
+    report = compared(OUTPUTS, SOURCE, REFERENCES, sentences=1)
     assert [sentence.number for sentence in report.better + report.worse] == [4, 2]
-    report = compare(OUTPUTS, SOURCE, REFERENCES, sentences=0)
+    report = compared(OUTPUTS, SOURCE, REFERENCES, sentences=0)
     assert report.better == report.worse == []
     # Of equals the first lines come first.
-    same = compare({"a": ["x"] * 9, "b": ["y"] * 9}, ["s"] * 9, [["y"] * 9], sentences=3)
+    same = compared({"a": ["x"] * 9, "b": ["y"] * 9}, ["s"] * 9, [["y"] * 9], sentences=3)
     assert [sentence.number for sentence in same.better] == [1, 2, 3]
 
 
 def test_case_and_tokens() -> None:
     outputs = {"a": ["The man."], "b": ["the man ."]}
     differences = {
-        (tokenize, lowercase): compare(
+        (tokenize, lowercase): compared(
             outputs, ["s"], [["the man ."]], tokenize=tokenize, lowercase=lowercase
         ).differences[0]
         for tokenize in ("none", "13a")
@@ -83,31 +110,38 @@ def test_case_and_tokens() -> None:
     assert differences["none", False] > differences["13a", False] > 0
 
 
-def test_bars_hold_every_sentence_that_differs() -> None:
-    report = compare({"a": ["x", "y", "z"], "b": ["w", "y", "v"]}, ["s"] * 3, [["w", "y", "z"]])
-    assert report.differences == [100, 0, -100]
-    assert bars(report) == {-97.5: 1, 97.5: 1}
-    assert bars(replace(report, differences=[5.0, -5.0, 5.1, -0.1])) == {-2.5: 2, 2.5: 1, 7.5: 1}
-
-
-def bars(report: ComparisonReport) -> dict[float, float]:
-    """The heights of the histogram's bars, without empty ones, by their middle."""
-    (plot,) = draw(report).axes
-    heights = {round(bar.get_x() + bar.get_width() / 2, 3): bar.get_height() for bar in plot.patches}
-    return {place: height for place, height in sorted(heights.items()) if height}
-
-
-def test_equal_systems_are_drawn() -> None:
-    report = compare({"a": ["x"], "b": ["x"]}, ["s"], [["x"]])
+def test_equal_systems() -> None:
+    report = compared({"a": ["x"], "b": ["x"]}, ["s"], [["x"]])
     assert report.comparisons["BLEU"].p_value == 1
     assert report.counts == (0, 1, 0)
-    assert draw(report).axes
+
+
+def test_a_metric_of_which_less_is_better(toy_perplexity: Metric) -> None:
+    outputs = {
+        name: Outputs(lines, lines, numbers)
+        for name, lines, numbers in (
+            ("sure", ["a", "b", "c"], [[-0.1, -0.1], [-2.0, -3.0], [-0.5]]),
+            ("unsure", ["d", "e", "f"], [[-1.0, -1.0], [-0.1, -0.1], [-0.5]]),
+        )
+    }
+    report = compare(outputs, ["s1", "s2", "s3"], References([["r"] * 3], [["r"] * 3]), toy_perplexity)
+    assert report.sentence_metric == "toy perplexity" and not report.higher_is_better
+    assert report.differences == pytest.approx([math.e - math.exp(0.1), math.exp(0.1) - math.exp(2.5), 0])
+    assert report.counts == (1, 1, 1)
+    assert [sentence.number for sentence in report.better] == [2], "where its perplexity is lower"
+    assert [sentence.number for sentence in report.worse] == [1]
+    comparison = report.comparisons["toy perplexity"]
+    assert comparison.baseline.score == pytest.approx(math.exp(5.7 / 5))
+    assert comparison.difference == pytest.approx(math.exp(2.7 / 5) - math.exp(5.7 / 5))
+    assert comparison.signature == "nrefs:1|bs:1000|seed:12345|toy_perplexity"
 
 
 def test_what_does_not_fit_together() -> None:
-    for outputs, metric in ({"a": ["x"]}, "bleu"), ({"a": ["x"], "b": ["x"]}, "meteor"), ({"a": [], "b": []}, "bleu"):
-        with pytest.raises(ValueError, match="two systems, one of .* and a source of their length are needed"):
-            compare(outputs, ["s"], [["x"]], metric=metric)
+    for outputs in {"a": ["x"]}, {"a": ["x"], "b": []}:
+        with pytest.raises(ValueError, match="two systems and a source of their length are needed"):
+            compared(outputs, ["s"], [["x"]])
+    with pytest.raises(InputError, match="there is no metric 'bluu'; did you mean 'bleu'"):
+        compared(OUTPUTS, SOURCE, REFERENCES, metric="bluu")
 
 
 @pytest.fixture
@@ -122,12 +156,12 @@ def files(tmp_path: Path) -> list[object]:
 
 def test_command(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one", "two"):
-        run(command, *files, "--output", tmp_path / "new" / name, "--sentences", 1)
+        run("compare", *files, "--output", tmp_path / "new" / name, "--sentences", 1)
     written = tmp_path / "new"
     assert (written / "one.svg").read_bytes() == (written / "two.svg").read_bytes()
     assert (written / "one.json").read_bytes() == (written / "two.json").read_bytes()
     report = json.loads((written / "one.json").read_text(encoding="utf-8"))
-    expected = compare(OUTPUTS, SOURCE, REFERENCES)
+    expected = compared(OUTPUTS, SOURCE, REFERENCES)
     assert report["differences"] == expected.differences
     assert report["comparisons"]["BLEU"]["p_value"] == expected.comparisons["BLEU"].p_value
     assert report["better"][0]["outputs"] == {"CNN": "one", "DPN": "one two three five"}
@@ -145,7 +179,7 @@ def test_command(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixt
 
 
 def test_command_with_rouge(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixture[str]) -> None:
-    run(command, *files, "--output", tmp_path / "it", "--metric", "rouge", "--format", "png")
+    run("compare", *files, "--output", tmp_path / "it", "--metric", "rouge", "--format", "png")
     assert (tmp_path / "it.png").exists()
     printed = capsys.readouterr().out
     assert re.search(r"^ROUGE-2 .*\n^ROUGE-L ", printed, flags=re.MULTILINE)
@@ -164,5 +198,5 @@ def test_command_with_rouge(tmp_path: Path, files: list[object], capsys: pytest.
 def test_command_given_something_else(tmp_path: Path, files: list[object], options: list[object], message: str) -> None:
     given = [option.format(folder=tmp_path) if isinstance(option, str) else option for option in options]
     with pytest.raises(InputError, match=message):
-        run(command, *files, "--output", tmp_path / "new" / "it", *given)
+        run("compare", *files, "--output", tmp_path / "new" / "it", *given)
     assert not (tmp_path / "new").exists()

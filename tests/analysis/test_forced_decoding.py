@@ -19,7 +19,8 @@ from fairseq_plugins.analysis.forced_decoding import (
     read_pairs,
     read_sources,
 )
-from fairseq_plugins.corpora.parallel import Preparation, Word
+from fairseq_plugins.corpora.codec import Word
+from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
 
 from .models import model_of_architecture, model_with_attention, pair
@@ -92,7 +93,7 @@ def test_a_sentence_that_is_too_long() -> None:
 def parsed(*arguments: object) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_model_arguments(parser)
-    return parser.parse_args(["checkpoint.pt", "--output", "x", *map(str, arguments)])
+    return parser.parse_args(["checkpoint.pt", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ def model(tmp_path: Path) -> TrainedModel:
     (tmp_path / "tokens").mkdir()
     (tmp_path / "tokens" / "test.de").write_text("w1 w2\nw3\n")
     (tmp_path / "tokens" / "test.en").write_text("w4\nw5 w6 w7\n")
-    Preparation("de", "en", bpe="none").save(tmp_path)
+    PairsPreparation("de", "en", bpe="none").save(tmp_path)
     return TrainedModel(
         made.path,
         made.architecture,
@@ -110,7 +111,7 @@ def model(tmp_path: Path) -> TrainedModel:
         made.source_dictionary,
         made.target_dictionary,
         tmp_path,
-        Preparation.load(tmp_path),
+        PairsPreparation.load(tmp_path),
     )
 
 
@@ -154,6 +155,6 @@ def test_a_file_that_is_no_checkpoint(tmp_path: Path) -> None:
 
 def test_words_are_shown_as_they_are_read() -> None:
     made = model_with_attention("identity")
-    moses = replace(made, preparation=Preparation("de", "en", bpe="none", tokenizer="moses"))
+    moses = replace(made, preparation=PairsPreparation("de", "en", bpe="none", tokenizer="moses"))
     assert [word.text for word in moses.target("it &apos;s a &lt;b&gt;").words] == ["it", "'s", "a", "<b>"]
     assert [word.text for word in made.target("it &apos;s").words] == ["it", "&apos;s"]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import random
+from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 
-from fairseq_plugins.analysis import length
-from fairseq_plugins.analysis.length import bleu_by_length
+from fairseq_plugins.analysis.length import BOUNDS, LengthReport, scores_by_length
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.scoring.metrics import Metric, Outputs, References, metric_named
+from fairseq_plugins.scoring.significance import Interval
 
 from .commands import run
 
@@ -27,9 +30,24 @@ def corpus(lengths: list[int], rate: float, seed: int = 1) -> tuple[list[str], l
     return [" ".join(words) for words in references], [" ".join(words) for words in corrupted]
 
 
+def by_length(
+    systems: dict[str, list[str]],
+    references: list[list[str]],
+    lengths: list[int],
+    bounds: Sequence[int] = BOUNDS,
+    tokenize: str = "none",
+    lowercase: bool = False,
+    **options: int,
+) -> LengthReport:
+    """BLEU of lines by length."""
+    outputs = {name: Outputs(lines, lines) for name, lines in systems.items()}
+    metric = metric_named("bleu").configured(Namespace(tokenize=tokenize))
+    return scores_by_length(outputs, References(references, references, lowercase), lengths, metric, bounds, **options)
+
+
 def test_buckets() -> None:
     lengths = [1, 10, 11, 20, 21, 60, 61, 200]
-    report = bleu_by_length({"a": ["x"] * 8}, [["x"] * 8], lengths)
+    report = by_length({"a": ["x"] * 8}, [["x"] * 8], lengths)
     assert [(bucket.label, bucket.sentences) for bucket in report.buckets] == [
         ("1–10", 2),
         ("11–20", 2),
@@ -37,7 +55,7 @@ def test_buckets() -> None:
         ("51–60", 1),
         ("61 and more", 2),
     ]
-    report = bleu_by_length({"a": ["x"] * 8}, [["x"] * 8], lengths, (1, 60))
+    report = by_length({"a": ["x"] * 8}, [["x"] * 8], lengths, (1, 60))
     assert [(b.shortest, b.longest, b.sentences) for b in report.buckets] == [(1, 1, 1), (2, 60, 5), (61, None, 2)]
 
 
@@ -48,7 +66,7 @@ def test_scores_are_corpus_bleu(tokenize: str, lowercase: bool) -> None:
     bad = corpus(lengths, 0.2)[1]
     systems = {"bad": [line.lower() for line in bad], "good": good}
     options = {"tokenize": tokenize, "lowercase": lowercase, "samples": 200}
-    report = bleu_by_length(systems, [references], lengths, **options)
+    report = by_length(systems, [references], lengths, **options)
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, smooth_method="none" if tokenize == "none" else "exp")
     assert [bucket.sentences for bucket in report.buckets] == [28, 40, 40, 12]
     for bucket in report.buckets:
@@ -61,15 +79,15 @@ def test_scores_are_corpus_bleu(tokenize: str, lowercase: bool) -> None:
         gain = bucket.differences["good"]
         assert gain.score == pytest.approx(bucket.scores["good"].score - bucket.scores["bad"].score)
         assert 0 < gain.low < gain.score < gain.high
-    assert report == bleu_by_length(systems, [references], lengths, **options), "seeded"
-    assert report != bleu_by_length(systems, [references], lengths, **options, seed=1)
+    assert report == by_length(systems, [references], lengths, **options), "seeded"
+    assert report != by_length(systems, [references], lengths, **options, seed=1)
     assert report.signature.startswith("nrefs:1|bs:200|seed:12345|case:")
 
 
 def test_interval_by_drawing_sentences() -> None:
     lengths = [12] * 40
     references, system = corpus(lengths, 0.2)
-    found = bleu_by_length({"a": system}, [references], lengths, samples=2000).buckets[0].scores["a"]
+    found = by_length({"a": system}, [references], lengths, samples=2000).buckets[0].scores["a"]
     metric, generator = BLEU(tokenize="none", smooth_method="none"), random.Random(1)
     scores = []
     for _ in range(400):
@@ -85,27 +103,39 @@ def test_pairs_of_samples() -> None:
     # The second system's sentences are the first's: whatever is drawn, there is no difference.
     lengths = [8] * 20
     references, system = corpus(lengths, 0.2)
-    gain = bleu_by_length({"a": system, "b": system}, [references], lengths).buckets[0].differences["b"]
+    gain = by_length({"a": system, "b": system}, [references], lengths).buckets[0].differences["b"]
     assert (gain.score, gain.low, gain.high) == (0, 0, 0)
 
 
 def test_small_buckets() -> None:
-    report = bleu_by_length({"a": ["x y z", "", "a b"]}, [["x y z", "b", "c"]], [3, 11, 12])
+    report = by_length({"a": ["x y z", "", "a b"]}, [["x y z", "b", "c"]], [3, 11, 12])
     single, empty = report.buckets
-    assert single.scores["a"] == length.Interval(0.0, None, None), "no 4-gram, and no interval of one sentence"
-    assert empty.scores["a"] == length.Interval(0.0, 0.0, 0.0)
+    assert single.scores["a"] == Interval(0.0, None, None), "no 4-gram, and no interval of one sentence"
+    assert empty.scores["a"] == Interval(0.0, 0.0, 0.0)
 
 
 def test_what_does_not_fit_together() -> None:
     with pytest.raises(ValueError, match=r"one entry for each sentence, but have \[2, 1, 2\]"):
-        bleu_by_length({"a": ["x"]}, [["x", "y"]], [1, 2])
+        by_length({"a": ["x"]}, [["x", "y"]], [1, 2])
     with pytest.raises(ValueError, match=r"have \[0, 0, 0\]"):
-        bleu_by_length({"a": []}, [[]], [])
+        by_length({"a": []}, [[]], [])
     with pytest.raises(ValueError, match="a source sentence has no token"):
-        bleu_by_length({"a": ["x"]}, [["x"]], [0])
+        by_length({"a": ["x"]}, [["x"]], [0])
     for bounds in ([], [10, 10], [20, 10], [0, 10]):
         with pytest.raises(ValueError, match="bounds must rise"):
-            bleu_by_length({"a": ["x"]}, [["x"]], [1], bounds)
+            by_length({"a": ["x"]}, [["x"]], [1], bounds)
+
+
+def test_any_metric_that_is_made_of_sentences(toy_perplexity: Metric) -> None:
+    lines = ["x"] * 3
+    outputs = {"a": Outputs(lines, lines, [[-1.0], [-1.0, -2.0], [-4.0]])}
+    report = scores_by_length(outputs, References([lines], [lines]), [3, 4, 30], toy_perplexity)
+    assert report.metric == "toy perplexity"
+    scores = [bucket.scores["a"].score for bucket in report.buckets]
+    assert scores == pytest.approx(np.exp([4 / 3, 4]).tolist())
+    outputs = {"a": Outputs(lines, lines, [[-1.0]])}
+    with pytest.raises(InputError, match="toy perplexity is not made of sentences"):
+        scores_by_length(outputs, References([lines], [lines]), [3, 4, 30], toy_perplexity)
 
 
 @pytest.fixture
@@ -122,7 +152,7 @@ def files(tmp_path: Path) -> list[object]:
 
 def test_command(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one", "two"):
-        run(length, *files, "--output", tmp_path / "new" / name, "--bounds", 10, 20)
+        run("length", *files, "--output", tmp_path / "new" / name, "--bounds", 10, 20)
     written = tmp_path / "new"
     assert (written / "one.svg").read_bytes() == (written / "two.svg").read_bytes()
     assert (written / "one.json").read_bytes() == (written / "two.json").read_bytes()
@@ -162,5 +192,5 @@ def test_command_given_something_else(tmp_path: Path, files: list[object], optio
     (tmp_path / "gap").write_text("a\na\n \n" + "a\n" * 27)
     given = [option.format(folder=tmp_path) if isinstance(option, str) else option for option in options]
     with pytest.raises(InputError, match=message):
-        run(length, *files, "--output", tmp_path / "new" / "it", *given)
+        run("length", *files, "--output", tmp_path / "new" / "it", *given)
     assert not (tmp_path / "new").exists()

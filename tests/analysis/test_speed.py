@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.analysis import speed
-from fairseq_plugins.analysis.speed import draw, speeds
+from fairseq_plugins.analysis.speed import speeds
 from fairseq_plugins.errors import InputError
 
 from .commands import run
@@ -75,20 +74,10 @@ def test_devices(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_figure(tmp_path: Path) -> None:
-    folders = [work(tmp_path / "a"), work(tmp_path / "b", train_tokens_per_second=None)]
-    training, decoding = draw(speeds(folders)).axes
-    assert [bar.get_width() for bar in training.patches] == [2000, 0]
-    assert [bar.get_width() for bar in decoding.patches] == [50, 50]
-    assert [text.get_text() for text in training.texts] == ["2,000, 1.00 x", "-"]
-    assert [text.get_text() for text in decoding.texts] == ["50.0, 1.00 x", "50.0, 1.00 x"]
-    assert [plot.get_title(loc="left") for plot in draw(speeds(folders[1:])).axes] == ["decoding, sentences/s"]
-
-
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = [work(tmp_path / "a"), work(tmp_path / "b", parameters=None, decode_sentences_per_second=None)]
     for name in ("one", "two"):
-        run(speed, *folders, "--output", tmp_path / "new" / name)
+        run("speed", *folders, "--output", tmp_path / "new" / name)
     written = tmp_path / "new"
     assert (written / "one.svg").read_bytes() == (written / "two.svg").read_bytes()
     systems = json.loads((written / "one.json").read_text())["systems"]
@@ -114,7 +103,7 @@ def test_bad_results(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
         (tmp_path / "bad" / "results.json").write_text(text)
     with pytest.raises(InputError, match=message):
-        run(speed, work(tmp_path / "good"), tmp_path / "bad", "--output", tmp_path / "new" / "it")
+        run("speed", work(tmp_path / "good"), tmp_path / "bad", "--output", tmp_path / "new" / "it")
     assert not (tmp_path / "new").exists()
     with pytest.raises(InputError, match="it/results.json: no such file"):
         speeds([tmp_path / "good" / "results.json" / "it"])

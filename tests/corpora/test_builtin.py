@@ -30,6 +30,7 @@ from fairseq_plugins.corpora.builtin.meaning import Clause, Location, NounPhrase
 from fairseq_plugins.corpora.builtin.sentences import Sampler, written
 from fairseq_plugins.corpora.builtin.splits import split
 from fairseq_plugins.errors import InputError
+from tests.commands import CHECKOUT, run_command
 
 Corpus = dict[str, list[tuple[str, str]]]
 
@@ -169,6 +170,15 @@ def test_the_corpora_of_seed_1_never_change(corpus: str, digest: str, request: p
     if corpus == "translation":
         lines += [word_for_word(source) for source, _ in splits["test"]]
     assert hashlib.sha256("\n".join(lines).encode()).hexdigest() == digest
+
+
+def test_an_installed_copy_has_its_words(tmp_path: Path) -> None:
+    # What setup.py writes beside itself goes elsewhere.
+    command = ["python", "setup.py", "egg_info", "--egg-base", tmp_path, "build", "--build-base", tmp_path]
+    run_command([*command, "--build-lib", tmp_path / "lib"], cwd=CHECKOUT)
+    words = Path("fairseq_plugins", "corpora", "builtin", "words")
+    there, here = ({path.name for path in (root / words).iterdir()} for root in (tmp_path / "lib", CHECKOUT))
+    assert there == here != set()
 
 
 def test_headlines(summarization: Corpus) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.corpora import gigaword
-from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
 from tests.commands import CHECKOUT, run_command
 
@@ -58,7 +58,7 @@ def test_from_text_to_numbers(tmp_path: Path) -> None:
     write_set(tmp_path / "sumdata")
     finished = prepare(tmp_path, "--words", 12)
     assert "train has 12 pairs and the full set 3,803,957: not comparable" in finished.stdout
-    preparation = Preparation.load(tmp_path / "out")
+    preparation = PairsPreparation.load(tmp_path / "out")
     assert preparation.metric == "rouge"
     assert preparation.dictionary_sizes == {"article": 12, "title": 12}, "8 words and padding to a multiple of 8"
     tokens, words = tmp_path / "out" / "tokens", tmp_path / "out" / "bpe"
@@ -85,7 +85,7 @@ def test_dictionaries(tmp_path: Path) -> None:
 def test_sentencepiece(tmp_path: Path) -> None:
     write_set(tmp_path / "sumdata")
     prepare(tmp_path, "--bpe", "sentencepiece", "--bpe-size", 45)
-    preparation = Preparation.load(tmp_path / "out")
+    preparation = PairsPreparation.load(tmp_path / "out")
     assert preparation.decode_target(preparation.encode_target(TITLES[0])) == TITLES[0]
 
 
@@ -100,7 +100,7 @@ def test_archive_packed_files_and_other_references(tmp_path: Path) -> None:
     duc = folder / "DUC2004"
     test = f"{duc / 'input.txt'},{duc / 'task1_ref0.txt'},{tmp_path / 'second.txt'}"
     prepare(tmp_path, "--test", test, source=tmp_path / "sumdata.tgz")
-    preparation = Preparation.load(tmp_path / "out")
+    preparation = PairsPreparation.load(tmp_path / "out")
     assert preparation.origin["archive"] == "sumdata.tgz"
     assert preparation.splits["test"]["references"] == 2
     assert (tmp_path / "out" / "tokens" / "test.ref1.title").read_text() == "a summit\n"

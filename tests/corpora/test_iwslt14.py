@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.corpora import iwslt14, parallel
+from fairseq_plugins.corpora import iwslt14
 from fairseq_plugins.corpora.iwslt14 import TEST_SETS, download, extract, test_segments, training_lines, write_raw_text
-from fairseq_plugins.corpora.parallel import Preparation, Tokenizer, read_pairs, side_files
+from fairseq_plugins.corpora.lines import read_aligned, side_files
+from fairseq_plugins.corpora.pairs import PairsPreparation, PairsRun
+from fairseq_plugins.corpora.tokenizers import Tokenizer
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 
@@ -96,14 +98,14 @@ def archive(tmp_path: Path) -> Path:
 def main(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
     """Runs the command line; fairseq-preprocess is left out."""
 
-    def write_bin(run: parallel._Run) -> str:
+    def write_bin(run: PairsRun) -> str:
         for language in run.languages:
             path = run.output / "bin" / f"dict.{language}.txt"
             path.parent.mkdir(exist_ok=True)
             path.write_text("word 1\n")
         return "none"
 
-    monkeypatch.setattr(parallel._Run, "_write_bin", write_bin)
+    monkeypatch.setattr(PairsRun, "_write_bin", write_bin)
 
     def run(*arguments: object) -> None:
         options = ["--output", tmp_path / "out", "--bpe-size", 100, "--workers", 1, *arguments]
@@ -134,7 +136,7 @@ def test_the_test_set_is_five_sets_in_this_order(folder: Path, tmp_path: Path) -
     write_raw_text(folder, tmp_path)
     first = [line.split()[0] for line in read_lines(tmp_path / "test.de")][::3]
     assert first == ["TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012"]
-    assert len(list(read_pairs(side_files(tmp_path / "test", ("de", "en"))))) == 15
+    assert len(list(read_aligned(side_files(tmp_path / "test", ("de", "en"))))) == 15
 
 
 def test_real_test_set_gives_the_tokens_of_prepare_iwslt14() -> None:
@@ -169,7 +171,7 @@ def test_an_archive_to_tokens(archive: Path, main: Callable[..., None], tmp_path
         assert len(lines) == len(kept)
         for line, (talk, start) in zip(lines, kept, strict=True):
             assert line.startswith(start + " ") and re.search(rf"{talk} [.!]$|{talk}$", line)
-    preparation = Preparation.load(tmp_path / "out")
+    preparation = PairsPreparation.load(tmp_path / "out")
     assert (preparation.ratio, preparation.max_length, preparation.valid_every) == (1.5, 175, 23)
     assert preparation.origin["archive"] == "de-en.tgz"
     # 200 words, and 9 words against 4
@@ -187,7 +189,7 @@ def test_running_again_does_nothing(
     archive: Path, main: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main("--archive", archive, "--allow-partial")
-    monkeypatch.setattr(parallel, "_Run", None)
+    monkeypatch.setattr(PairsRun, "steps", None)
     main("--archive", archive, "--allow-partial")
     assert "up to date" in capsys.readouterr().out
     with pytest.raises(InputError, match=r"prepared otherwise \(bpe_size\)"):
@@ -202,7 +204,7 @@ def test_tokenised_files(main: Callable[..., None], tmp_path: Path, capsys: pyte
         for split, number in (("train", 30), ("valid", 4), ("test", 3)):
             (given / f"{split}.tok.{language}").write_text(text[language] * number, encoding="utf-8")
     main("--tokenized", given, "--bpe-size", 45)
-    preparation = Preparation.load(tmp_path / "out")
+    preparation = PairsPreparation.load(tmp_path / "out")
     assert (preparation.given, preparation.tokenizer, preparation.lowercase) == ("tokens", "moses", True)
     assert (tmp_path / "out" / "tokens" / "test.de").read_bytes() == (given / "test.tok.de").read_bytes()
     assert "train has 30 pairs and the full set 160,239" in capsys.readouterr().out
@@ -395,7 +397,7 @@ def test_download_and_prepare(
     main("--allow-partial")
     assert server.ranges == [None]  # the second run fetched nothing
     assert (tmp_path / "out" / "download" / "de-en.tgz").read_bytes() == archive.read_bytes()
-    assert Preparation.load(tmp_path / "out").splits["test"]["kept"] == 15
+    assert PairsPreparation.load(tmp_path / "out").splits["test"]["kept"] == 15
 
 
 def test_an_interrupted_download_goes_on(archive: Path, serve: Callable[..., Server], tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from fairseq_plugins.corpora.nist import (
     read_evaluation_set,
     read_segments,
 )
-from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
 from tests.commands import run_command
 
@@ -301,7 +301,7 @@ def test_whole_preparation(given: Path) -> None:
     assert (out / "tokens" / "test1.ref3.en").read_text().splitlines()[0] == "i like the news . e04"
     assert not (out / "tokens" / "test1.ref4.en").exists()
     assert (out / "bin" / "dict.zh.txt").read_text() != (out / "bin" / "dict.en.txt").read_text()
-    preparation = Preparation.load(out)
+    preparation = PairsPreparation.load(out)
     assert preparation.split_of("nist08") == "test3"
     assert preparation.splits["test3"]["references"] == 4
     assert "up to date" in prepare(given)

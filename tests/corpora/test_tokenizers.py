@@ -1,4 +1,4 @@
-"""Chinese through jieba and OpenCC (Moses is tested with parallel text)."""
+"""European languages through Moses, Chinese through jieba and OpenCC."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from fairseq_plugins.corpora import tokenizers
-from fairseq_plugins.corpora.parallel import Preparation
+from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.corpora.tokenizers import Tokenizer
 from fairseq_plugins.errors import InputError
 
@@ -57,15 +57,49 @@ def test_unknown_names() -> None:
     with pytest.raises(InputError, match="unknown normalization 'nfd': choose from nfkc, simplified"):
         Tokenizer("zh", normalization=["nfd"])
     with pytest.raises(InputError, match="unknown normalization 'nfd': choose from nfkc, simplified"):
-        Preparation("zh", "en", source_normalization=["nfd"])
+        PairsPreparation("zh", "en", source_normalization=["nfd"])
     with pytest.raises(InputError, match="unknown source-tokenizer 'char': choose one of moses, jieba, none"):
-        Preparation("zh", "en", source_tokenizer="char")
+        PairsPreparation("zh", "en", source_tokenizer="char")
 
 
 def test_preparation_replays_the_source_side_only() -> None:
-    steps = Preparation(
+    steps = PairsPreparation(
         "zh", "en", tokenizer="moses", source_tokenizer="jieba", source_normalization=["nfkc", "simplified"]
     )
     assert steps.tokenize_source("我喜歡新聞，") == "我 喜欢 新闻 ,"
     assert steps.tokenize_target("I like news，") == "I like news ，"
     assert steps.detokenize_target("I like news .") == "I like news."
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "tokens"),
+    [
+        ("en", "He's here, isn't he?", "He &apos;s here , isn &apos;t he ?"),
+        ("de", 'Herr Dr. Müller sagte: "Ja & nein."', "Herr Dr. Müller sagte : &quot; Ja &amp; nein . &quot;"),
+        ("en", "[a] | <b>", "&#91; a &#93; &#124; &lt; b &gt;"),
+        # Moses takes the last full stop off whatever precedes it, and keeps dots together.
+        ("en", "They live in the U.S.", "They live in the U.S ."),
+        ("en", "They live in the U.S. now.", "They live in the U.S. now ."),
+        ("de", "Das war 1975.", "Das war 1975 ."),
+        ("en", "Well...", "Well ..."),
+        ("en", ".", "."),
+        ("en", "", ""),
+    ],
+)
+def test_moses_tokens(language: str, text: str, tokens: str) -> None:
+    assert Tokenizer(language, "moses")(text) == tokens
+
+
+def test_moses_tokens_without_escapes() -> None:
+    tokenizer = Tokenizer("en", "moses", escape=False)
+    assert tokenizer("He's <b> & c") == "He 's < b > & c"
+    assert tokenizer.detokenize("he 's &amp; c") == "he's &amp; c"
+
+
+def test_nothing_is_lower_cased_or_tokenised_unless_asked() -> None:
+    assert Tokenizer("en")("  He's\u00a0HERE,\tisn't \u2028 he? ") == "He's HERE, isn't he?"
+    assert Tokenizer("en", lowercase=True)("HERE, Ä") == "here, ä"
+
+
+def test_abbreviations_are_known_by_their_case() -> None:
+    assert Tokenizer("en", "moses", lowercase=True)("Mr. Li and No. 5") == "mr. li and no. 5"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.corpora.parallel import Preparation
-from fairseq_plugins.experiments.commands import PreparedData
+from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.experiments.prepared_data import PreparedData
 
 
 @pytest.fixture
@@ -17,5 +17,5 @@ def data(tmp_path: Path) -> PreparedData:
     (folder / "bin").mkdir(parents=True)
     for language in "de", "en":
         (folder / "bin" / f"dict.{language}.txt").write_text("a 1\n", encoding="utf-8")
-    Preparation(source_lang="de", target_lang="en", lowercase=True, tokenizer="moses").save(folder)
+    PairsPreparation(source_lang="de", target_lang="en", lowercase=True, tokenizer="moses").save(folder)
     return PreparedData.load(folder)

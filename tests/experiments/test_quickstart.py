@@ -24,7 +24,8 @@ def test_both_trainings_report_their_progress(capsys: pytest.CaptureFixture[str]
         {
             "MC-RNN-3": printing("noise", UPDATES.format(2.5, 10), UPDATES.format(1.5, 20)),
             "RNNSearch": [*printing(UPDATES.format(3.5, 30)), "--max-update", "50"],
-        }
+        },
+        {"MC-RNN-3": 2000, "RNNSearch": 2000},
     )
     output = capsys.readouterr().out
     assert "MC-RNN-3: 10 of 2,000 updates, development perplexity 2.50\n" in output
@@ -41,7 +42,8 @@ def test_when_one_training_fails_the_other_is_stopped(tmp_path: Path, capsys: py
     started = time.monotonic()
     with pytest.raises(InputError, match="RNNSearch: .* ended with exit status 3"):
         quickstart.train_side_by_side(
-            {"MC-RNN-3": sleeping, "RNNSearch": printing("the reason", then=f"{wait}\nraise SystemExit(3)")}
+            {"MC-RNN-3": sleeping, "RNNSearch": printing("the reason", then=f"{wait}\nraise SystemExit(3)")},
+            {"MC-RNN-3": 1, "RNNSearch": 1},
         )
     assert time.monotonic() - started < 40
     assert "the reason" in capsys.readouterr().err
@@ -59,3 +61,12 @@ def test_samples(capsys: pytest.CaptureFixture[str]) -> None:
 def test_max_update_must_be_positive() -> None:
     with pytest.raises(InputError, match="--max-update is 0"):
         quickstart.main(["--max-update", "0"])
+
+
+def test_updates_are_those_of_the_tasks_own_configurations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {quickstart.updates(task, "MC-RNN-3") for task in quickstart.TASKS.values()} == {2000}
+    folder = tmp_path / "configs" / "quickstart_summarization"
+    folder.mkdir(parents=True)
+    (folder / "mc_rnn_3.yaml").write_text("train: {arch: lstm, max-update: 7}")
+    monkeypatch.setattr(quickstart, "CHECKOUT", tmp_path)
+    assert quickstart.updates(quickstart.TASKS["summarization"], "MC-RNN-3") == 7

@@ -1,14 +1,14 @@
-"""ROUGE against cases computed by hand, against rouge-score itself, and through fairseq-generate."""
+"""ROUGE against cases computed by hand, and against rouge-score itself."""
 
 from __future__ import annotations
 
 import random
-from types import SimpleNamespace
 
 import pytest
 from rouge_score.rouge_scorer import RougeScorer as Peer
 
-from fairseq_plugins.scoring.rouge import RougeScorer, corpus_rouge, sentence_rouge, signature
+from fairseq_plugins.scoring.metrics import Outputs, References
+from fairseq_plugins.scoring.rouge import Rouge, corpus_rouge, sentence_rouge, signature
 
 
 def f1(hypothesis: str, *references: str, **options) -> tuple[float, ...]:
@@ -83,8 +83,13 @@ def test_sentences_must_match() -> None:
         corpus_rouge([], [])
 
 
-def test_fairseq_scorer() -> None:
-    scorer = RougeScorer(SimpleNamespace(rouge_stemmer=False))
-    scorer.add_string("the cat is on the mat", "the cat sat on the mat")
-    assert scorer.score() == pytest.approx(83.3333, abs=1e-3)
-    assert scorer.result_string().startswith("ROUGE-1 83.33 (83.33-83.33), ROUGE-2 60.00 (60.00-60.00), ROUGE-L 83.33")
+def test_headlines_are_scored_by_rouge_against_several_references() -> None:
+    text = [["police kill gunman", "x"], ["gunman dies", "tokyo stocks rise"]]
+    references = References(text, text)
+    hypotheses = ["police kill gunman", "tokyo stocks rise"]
+    scores = Rouge().scores(Outputs(hypotheses, hypotheses), references)
+    assert (scores["rouge1"], scores["rouge2"], scores["rougeL"]) == (100, 100, 100)
+    assert scores["rouge_signature"].startswith("nrefs:2|f1|stem:no")
+    assert scores["rouge_intervals"]["ROUGE-1"] == [100, 100]
+    alone = Rouge().scores(Outputs(hypotheses, hypotheses), References(text[:1], text[:1]))
+    assert alone["rouge1"] == 50

@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_plugins.corpora.parallel import Preparation, prepare
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import evaluate, train, translate
 from fairseq_plugins.files import read_lines
+from fairseq_plugins.scoring.metrics import read_numbers
 from tests.commands import CHECKOUT, output_lines, run_command
 from tests.conftest import TranslationData
 
@@ -75,7 +76,7 @@ def trained(tiny_translation_data: TranslationData, tmp_path_factory: pytest.Tem
     """A tiny MC-RNN, trained for four epochs on 200 pairs by scripts/train.sh; the folders' names have spaces."""
     folder = tmp_path_factory.mktemp("with spaces") / "my experiments"
     folder.mkdir()
-    steps = Preparation(source_lang="xx", target_lang="yy", bpe_size=40)
+    steps = PairsPreparation(source_lang="xx", target_lang="yy", bpe_size=40)
     files = {
         split: (tiny_translation_data.raw / f"{split}.xx", tiny_translation_data.raw / f"{split}.yy")
         for split in ("train", "valid", "test")
@@ -106,8 +107,13 @@ def test_scores_and_translations(trained: Trained, tmp_path: Path) -> None:
         assert key in results
     generated = trained.work / "generate"
     raw_output = output_lines((generated / "test.log").read_text(encoding="utf-8"), "D")
+    assert "Generate test with beam=5: not scored here, in subwords" in (generated / "test.log").read_text("utf-8")
     hypotheses = list(read_lines(generated / "test.yy"))
-    assert hypotheses == [raw_output[number].split("\t")[1] for number in range(101)]
+    decode = PairsPreparation.load(trained.data).decode_target
+    assert hypotheses == [decode(raw_output[number].split("\t")[1]) for number in range(101)]
+    probabilities = read_numbers(generated / "test.log_probabilities.yy")
+    pieces = [raw_output[number].split("\t")[1].split() for number in range(101)]
+    assert [len(line) for line in probabilities] == [len(line) + 1 for line in pieces], "and the sentence's end"
 
     # The same sentences as raw text, with empty lines between them, through the same model.
     sources = list(read_lines(trained.data / "raw" / "test.xx"))[:5]

@@ -7,15 +7,51 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fairseq_plugins.corpora.parallel import Preparation
+import pytest
+
+from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.versions import VERSION
 from tests.commands import CHECKOUT, run_command
+from tests.corpora.parallel_text import contents, sentences, write
 from tests.corpora.test_iwslt14 import official_files, pack
-from tests.corpora.test_parallel import contents, sentences, write
 
 
 def script(name: str, *arguments: object, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
     command = [CHECKOUT / "scripts" / name, *map(str, arguments)]
     return run_command(command, cwd=cwd, status=status, PYTHON=sys.executable)
+
+
+OUTPUT = ("--output", "out")
+PAIR = ("--src-lang", "de", "--tgt-lang", "en")
+MISSING = {
+    "prepare_gigaword.sh": ((*OUTPUT, "--input", "absent"), "absent: no such file or folder"),
+    "prepare_iwslt14_de_en.sh": ((*OUTPUT, "--archive", "absent"), "absent: no such file"),
+    "prepare_nist_zh_en.sh": ((*OUTPUT, "--train", "t", "--nist", "absent"), "absent: no such folder"),
+    "prepare_parallel.sh": ((*OUTPUT, *PAIR, "--train", "absent", "--valid", "v"), "absent.de: no such file"),
+}
+
+
+def test_every_script_is_here() -> None:
+    assert {path.name for path in (CHECKOUT / "scripts").glob("prepare_*.sh")} == MISSING.keys()
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_answers_that_need_neither_fairseq_nor_torch(name: str, tmp_path: Path) -> None:
+    """They take less than a second for it; how long it would be with them is a matter of the machine."""
+    for package in "fairseq", "torch":
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text("raise RuntimeError('imported')")
+
+    def answer(*arguments: str, status: int) -> tuple[str, str]:
+        command = [CHECKOUT / "scripts" / name, *arguments]
+        finished = run_command(command, cwd=tmp_path, status=status, PYTHON=sys.executable, PYTHONPATH=str(tmp_path))
+        return finished.stdout, finished.stderr
+
+    assert name in answer("--help", status=0)[0]
+    assert answer("--version", status=0)[0] == f"fairseq-plugins {VERSION}\n"
+    assert "error: unrecognized arguments: --colour" in answer(*MISSING[name][0], "--colour", status=2)[1]
+    assert f"error: {MISSING[name][1]}" in answer(*MISSING[name][0], status=1)[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fairseq", "torch"]
 
 
 def test_prepare_parallel(tmp_path: Path) -> None:
@@ -26,7 +62,7 @@ def test_prepare_parallel(tmp_path: Path) -> None:
     finished = script("prepare_parallel.sh", *options, cwd=tmp_path)
     assert "train: 120 pairs" in finished.stdout
     assert (tmp_path / "out" / "bin" / "test1.de-en.en.bin").stat().st_size > 0
-    assert Preparation.load(tmp_path / "out").detokenize_target("it 's & so .") == "it's & so."
+    assert PairsPreparation.load(tmp_path / "out").detokenize_target("it 's & so .") == "it's & so."
     before = contents(tmp_path)
     failed = script("prepare_parallel.sh", *options, "--lowercase", cwd=tmp_path, status=1)
     assert [line for line in failed.stderr.splitlines() if line.startswith("error: ")] == [
@@ -41,7 +77,7 @@ def test_prepare_iwslt14(tmp_path: Path) -> None:
     options = ["--archive", "de-en.tgz", "--bpe", "subword-nmt", "--bpe-size", "50", "--output", "out"]
     script("prepare_iwslt14_de_en.sh", *options, "--allow-partial", cwd=tmp_path)
     assert (tmp_path / "out" / "bin" / "train.de-en.de.bin").stat().st_size > 0
-    preparation = Preparation.load(tmp_path / "out")
+    preparation = PairsPreparation.load(tmp_path / "out")
     assert preparation.fairseq_bpe_arguments() == ["--remove-bpe"]
     line = " ".join(random.Random(1).choices(["It's", "R&D,", "word!"], k=20))
     assert preparation.decode_target(preparation.encode_target(line)) == preparation.tokenize_target(line)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.experiments.reproduce import plan_of
-from fairseq_plugins.experiments.tables import load_table
+from fairseq_plugins.tables.tables import load_table
+from fairseq_plugins.tables.workflow import plan_of
 from tests.commands import CHECKOUT, run_command
 
 pytest.importorskip("snakemake", reason="needs scripts/install.sh --extras workflow, and Python 3.11 or later")

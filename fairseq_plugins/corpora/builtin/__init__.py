@@ -3,11 +3,14 @@
 ``python -m fairseq_plugins.corpora.builtin --task translation --output DIR`` writes it.
 
 ==================  =================================================================================================
+``words/*.tsv``     the vocabulary; ``vocabulary`` reads it
 ``lexicon``         nouns, verbs, adjectives and adverbs of both languages, with their inflection
 ``meaning``         what a sentence says, in neither language
 ``german``          cases, articles, adjective endings, verb-second and verb-final order, separable verbs, numbers
 ``english``         the same meaning in English: do-support, word order, articles, plurals
-``sentences``       draws meanings that make sense and puts them into both languages
+``phrases``         draws words and noun phrases
+``clauses``         draws clauses that make sense
+``sentences``       draws sentences and puts them into both languages
 ``gloss``           the word-for-word translation, which a model has to beat
 ``headlines``       first sentences of news articles with their headlines
 ``splits``          training, validation and test sets without near copies of each other

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import sacrebleu
-
 from fairseq_plugins.corpora.builtin import (
     SIZES,
     SUFFIXES,
@@ -17,6 +15,7 @@ from fairseq_plugins.corpora.builtin import (
 )
 from fairseq_plugins.errors import report_input_errors
 from fairseq_plugins.files import atomic_directory
+from fairseq_plugins.versions import add_version_argument
 
 
 def write(task: str, output: Path, seed: int, sizes: dict[str, int]) -> None:
@@ -41,6 +40,8 @@ def write(task: str, output: Path, seed: int, sizes: dict[str, int]) -> None:
         types = len({word for sentence in sentences for word in sentence})
         print(f"{suffix}: {types} types, {count / max(1, len(sentences)):.1f} tokens a line")
     if task == "translation" and corpus["test"]:
+        import sacrebleu  # not at the head of the file: --help need not wait for it
+
         score = sacrebleu.corpus_bleu(glossed, [[target for _, target in corpus["test"]]])
         print(f"word for word with the lexicon: {score.score:.1f} BLEU on test")
 
@@ -58,6 +59,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="another seed, another corpus")
     for name, size in SIZES.items():
         parser.add_argument(f"--{name}", type=int, default=size, help=f"number of {name} pairs")
+    add_version_argument(parser)
     arguments = parser.parse_args()
     sizes = {name: getattr(arguments, name) for name in SIZES}
     report_input_errors(lambda: write(arguments.task, arguments.output, arguments.seed, sizes))

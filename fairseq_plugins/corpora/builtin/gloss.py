@@ -8,6 +8,7 @@ from functools import cache
 from fairseq_plugins.corpora.builtin import english, german
 from fairseq_plugins.corpora.builtin.lexicon import (
     ADJECTIVES,
+    ALL_FRAMES,
     CITIES,
     COMPARATIVES,
     DAY_PARTS,
@@ -24,37 +25,7 @@ from fairseq_plugins.corpora.builtin.lexicon import (
     WEEKDAYS,
 )
 from fairseq_plugins.corpora.builtin.meaning import PERSONS
-from fairseq_plugins.corpora.builtin.sentences import all_frames
-
-_FUNCTION_WORDS = """
-der the|die the|das the|den the|dem the|des the|denen whom|
-ein a|eine a|einen a|einem a|einer a|eines a|kein no|keine no|keinen no|
-dieser this|diese this|dieses this|diesen this|diesem this|jede every|jeden every|
-mein my|meine my|meinen my|meinem my|meiner my|meines my|dein your|deine your|deinen your|deinem your|deiner your|
-sein his|seine his|seinen his|seinem his|seiner his|ihr her|ihre her|ihren her|ihrem her|ihrer her|
-unser our|unsere our|unseren our|unserem our|unserer our|unseres our|
-ich I|du you|er he|sie she|es it|wir we|mich me|dich you|ihn him|uns us|mir me|dir you|ihm him|ihnen them|sich himself|
-in in|im in|ins into|an at|am on|ans to|auf on|zu to|zum to|zur to|nach to|von of|vom of|mit with|aus from|vor ago|
-über about|um at|seit for|ab off|weg away|zurück back|
-und and|aber but|weil because|obwohl although|dass that|ob whether|wenn when|falls if|während while|nachdem after|
-bevor before|deshalb so|als than|nicht not|sehr very|viel much|nur only|gern gladly|gerade right now|
-wer who|wen whom|wem whom|warum why|wann when|wo where|
-bin am|bist are|ist is|sind are|war was|warst were|waren were|habe have|hast have|hat has|haben have|
-hatte had|hattest had|hatten had|werde will|wirst will|wird will|werden will|wurde was|wurden were|
-heute today|morgen tomorrow|Morgen morning|gestern yesterday|Abend evening|letzte last|letzten last|letztes last|
-nächste next|nächsten next|nächstes next|Tag day|Woche week|Monat month|Jahr year|Sommer summer|Jahre years|
-Wochenende weekend|Uhr o'clock|Euro euros|Hause home|Herr Mr|Herrn Mr|
-regnet rains|schneit snows
-"""
-_MODALS = {
-    "can": ("can", "can"),
-    "could": ("could", "could"),
-    "should": ("should", "should"),
-    "have to": ("must", "had to"),
-    "want to": ("wants to", "wanted to"),
-    "be allowed to": ("may", "was allowed to"),
-    "would like to": ("would like to", "would like to"),
-}
+from fairseq_plugins.corpora.builtin.vocabulary import rows
 
 
 @cache
@@ -69,9 +40,8 @@ def glosses() -> dict[str, str]:
     def add(word: str, gloss: str) -> None:
         table.setdefault(word, gloss)
 
-    for entry in _FUNCTION_WORDS.replace("\n", "").split("|"):
-        word, gloss = entry.split(" ", 1)
-        add(word, gloss)
+    for row in rows("function_words"):
+        add(row["german"], row["english"])
     for phrase in (*CITIES, *COMPARATIVES, *FREQUENCIES, *MANNERS.values(), *WEEKDAYS, *MONTHS, *TIME_UNITS):
         add(phrase.german, phrase.english)
     for state in STATES:
@@ -93,7 +63,7 @@ def glosses() -> dict[str, str]:
         add(adjective.german, adjective.english)
     for modal in MODALS:
         for form in modal.forms:
-            add(form, _MODALS[modal.english][modal.past])
+            add(form, modal.gloss)
     _add_verbs(add)
     for value in range(2, 1000):
         add(german.number(value), english.number(value))
@@ -103,7 +73,7 @@ def glosses() -> dict[str, str]:
 
 
 def _add_verbs(add: Callable[[str, str], None]) -> None:
-    for frame in all_frames():
+    for frame in ALL_FRAMES:
         verb, translation = frame.german, frame.english
         particle = f" {translation.particle.replace('_', ' ')}" if translation.particle else ""
         add(verb.participle, translation.participle + particle)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+from fairseq_plugins.corpora.builtin.vocabulary import rows, rows_by_kind
 
 Item = TypeVar("Item")
 
@@ -35,227 +37,19 @@ class Event:
     at_weekends: bool = False
 
 
-COUNTRIES = tuple(
-    Country(*line.split(","))
-    for line in """Japan,Japanese,Tokyo
-Peru,Peruvian,Lima
-Norway,Norwegian,Oslo
-Sweden,Swedish,Stockholm
-Finland,Finnish,Helsinki
-Denmark,Danish,Copenhagen
-Austria,Austrian,Vienna
-Poland,Polish,Warsaw
-Portugal,Portuguese,Lisbon
-Spain,Spanish,Madrid
-Italy,Italian,Rome
-Greece,Greek,Athens
-Turkey,Turkish,Ankara
-Egypt,Egyptian,Cairo
-Kenya,Kenyan,Nairobi
-Ghana,Ghanaian,Accra
-Chile,Chilean,Santiago
-Brazil,Brazilian,Brasilia
-Canada,Canadian,Ottawa
-Australia,Australian,Canberra
-India,Indian,New Delhi
-Thailand,Thai,Bangkok
-Vietnam,Vietnamese,Hanoi
-Indonesia,Indonesian,Jakarta
-Hungary,Hungarian,Budapest
-Ireland,Irish,Dublin
-Belgium,Belgian,Brussels
-Morocco,Moroccan,Rabat""".splitlines()
-)
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November")
-_REGIONS = ("northern", "southern", "eastern", "western", "central")
-_SOURCES = (
-    "officials said",
-    "local media reported",
-    "state television reported",
-    "a government spokesman said",
-    "the national news agency reported",
-    "according to a report",
-    "a newspaper reported",
-    "the authorities confirmed",
-)
-_LEADS = (
-    "According to local media,",
-    "According to the national news agency,",
-    "Officials said that",
-    "State television reported that",
-    "A government spokesman said that",
-    "A report said that",
-    "The authorities confirmed that",
-    "Several newspapers reported that",
-)
-# What happened | what it did besides | what came before
-_DISASTERS = (
-    ("a powerful earthquake", "Earthquake", "destroying hundreds of houses"),
-    ("a severe storm", "Storm", "tearing the roofs off several schools"),
-    ("a sudden flood", "Flood", "washing away two bridges"),
-    ("a large landslide", "Landslide", "burying a small village"),
-    ("a forest fire", "Forest fire", "forcing thousands to leave their homes"),
-    ("an explosion in a chemical factory", "Factory explosion", "shattering windows for miles around"),
-    ("a collision of two trains", "Train collision", "blocking the main railway line for hours"),
-    ("the crash of a small passenger plane", "Plane crash", "setting several buildings on fire"),
-    ("the collapse of a bridge", "Bridge collapse", "cutting off a busy road"),
-    ("an avalanche", "Avalanche", "closing all roads to the valley"),
-)
-_DISASTER_TAILS = (
-    "after days of heavy rain",
-    "while most of the inhabitants were asleep",
-    "in the worst disaster there for ten years",
-    "and rescue workers were still searching for survivors",
-)
-_OFFICES = ("prime minister", "president", "foreign minister", "defence minister", "finance minister", "trade minister")
-_TOPICS = (
-    ("trade", "trade"),
-    ("the protection of the climate", "climate"),
-    ("common energy policy", "energy"),
-    ("security in the region", "security"),
-    ("the rules of fishing", "fishing"),
-    ("the fight against crime", "crime"),
-    ("air transport", "air transport"),
-    ("the rights of migrant workers", "migration"),
-)
-_COMPANIES = (
-    ("car maker", "the largest in the country"),
-    ("airline", "which has lost money for three years"),
-    ("oil company", "which is owned by the state"),
-    ("steel maker", "one of the oldest in the region"),
-    ("telephone company", "which serves nine million customers"),
-    ("food company", "which is best known for its chocolate"),
-    ("drug maker", "a family business until last year"),
-    ("shipbuilder", "once the pride of the region"),
-)
-_FORMER = ("minister", "banker", "police chief", "mayor", "judge", "general", "ambassador")
-_CRIMES = (
-    ("accepting bribes from builders", "bribery"),
-    ("stealing public money", "theft"),
-    ("hiding millions from the tax office", "tax evasion"),
-    ("selling secret documents", "spying"),
-    ("lying to parliament", "perjury"),
-    ("smuggling weapons across the border", "arms smuggling"),
-)
-_SUSPICIONS = (
-    ("planning to rob a bank", "bank robbery plan"),
-    ("smuggling drugs in fishing boats", "drug smuggling"),
-    ("printing false money", "money forging"),
-    ("stealing paintings from a museum", "art theft"),
-    ("selling stolen cars abroad", "car theft"),
-    ("breaking into government computers", "computer crime"),
-)
-_WORKERS = (
-    "teachers",
-    "doctors",
-    "nurses",
-    "pilots",
-    "miners",
-    "bus drivers",
-    "dock workers",
-    "farmers",
-    "postal workers",
-)
-_DEMANDS = (
-    ("to demand higher wages", "for higher pay"),
-    ("to demand shorter working hours", "for shorter hours"),
-    ("in protest at plans to raise the retirement age", "over pension plans"),
-    ("in protest at the closing of several offices", "over job cuts"),
-    ("to demand safer conditions at work", "for better safety"),
-    ("in protest at the rising cost of fuel", "over fuel prices"),
-)
-_SCANDALS = (
-    ("after newspapers revealed that he had not paid his taxes", "over tax scandal"),
-    ("after it became known that a company had paid for his holidays", "over holiday scandal"),
-    ("because he disagreed with cuts in the budget", "over budget cuts"),
-    ("after his party lost a local election", "after election defeat"),
-    ("for reasons of health", "for health reasons"),
-    ("after admitting that he had copied parts of his thesis", "over copied thesis"),
-)
-_GOODS = (
-    ("rice", "rice"),
-    ("wheat", "wheat"),
-    ("medicine", "medicine"),
-    ("blankets and tents", "blankets"),
-    ("drinking water", "water"),
-    ("powdered milk", "milk"),
-)
-_DISCOVERIES = (
-    ("discovered a species of frog that nobody had described before", "discover new species of frog"),
-    ("developed a battery that lasts twice as long as others", "develop longer lasting battery"),
-    ("found the remains of a ship that sank five hundred years ago", "find remains of ancient ship"),
-    ("found that people who sleep little forget more", "link little sleep to forgetting"),
-    ("built a robot that can climb stairs", "build robot that climbs stairs"),
-    ("discovered a lake beneath a mountain", "discover lake beneath mountain"),
-    ("developed a cheap test for malaria", "develop cheap test for malaria"),
-    ("found traces of water on a distant planet", "find water on distant planet"),
-    ("dug up a city that is older than the pyramids", "dig up very old city"),
-)
-_EXHIBITS = (
-    ("paintings that had been thought lost", "lost paintings"),
-    ("gold from ancient tombs", "ancient gold"),
-    ("photographs of the great war", "war photographs"),
-    ("musical instruments from five centuries", "musical instruments"),
-    ("letters of famous poets", "letters of poets"),
-    ("toys from all over the world", "toys"),
-    ("early maps of the oceans", "early maps"),
-)
-_DISEASES = ("measles", "cholera", "malaria", "influenza", "yellow fever", "bird flu")
-_PROTESTS = (
-    ("plans to raise taxes on food", "food tax"),
-    ("the building of a nuclear power station", "nuclear power station"),
-    ("a law that limits the freedom of the press", "press law"),
-    ("the sale of the national railway", "railway sale"),
-    ("cuts in the money for schools", "school cuts"),
-    ("the construction of a motorway through a forest", "forest motorway"),
-)
-_PRODUCTS = (
-    ("crude oil", "Oil"),
-    ("gold", "Gold"),
-    ("copper", "Copper"),
-    ("coffee", "Coffee"),
-    ("wheat", "Wheat"),
-    ("sugar", "Sugar"),
-)
-_RISE_REASONS = (
-    ("as traders feared that supplies would run short", "on supply fears"),
-    ("after storms closed several ports", "after storms close ports"),
-    ("because demand from Asia was stronger than expected", "on strong Asian demand"),
-)
-_FALL_REASONS = (
-    ("because stocks were larger than expected", "on large stocks"),
-    ("as fears of war faded", "as war fears fade"),
-    ("after a strike at the largest producer ended", "after strike ends"),
-)
-_INDICATORS = (
-    ("exports", "exports"),
-    ("industrial production", "industrial output"),
-    ("retail sales", "retail sales"),
-    ("consumer prices", "consumer prices"),
-    ("the number of people without work", "unemployment"),
-)
-_MATCHES = (
-    ("in the final of the handball championship", "in handball final"),
-    ("in a qualifying match for the football World Cup", "in World Cup qualifier"),
-    ("in a friendly football match", "in friendly match"),
-    ("in the semi-final of the ice hockey tournament", "in ice hockey semi-final"),
-    ("in the opening game of the water polo championship", "in water polo opener"),
-)
-_MATCH_TAILS = (
-    "with two goals in the last five minutes",
-    "in front of a crowd of forty thousand",
-    "although the captain had been injured in training",
-    "after trailing for most of the first half",
-)
-_MARKET_MOODS = (
-    ("higher", "as investors welcomed strong company profits", "on strong profits"),
-    ("higher", "after the central bank said that it would not raise interest rates", "on interest rate hopes"),
-    ("higher", "as the price of oil fell", "as oil price falls"),
-    ("lower", "as investors worried about the cost of oil", "on oil worries"),
-    ("lower", "because a large bank reported heavy losses", "on bank losses"),
-    ("lower", "as traders feared that interest rates would rise", "on interest rate fears"),
-)
+COUNTRIES = tuple(Country(**row) for row in rows("countries"))
+
+
+class NewsItem(NamedTuple):
+    """Something in the news: how an article says it, how a headline does, and something more about it."""
+
+    article: str
+    headline: str
+    detail: str
+
+
+NEWS = {kind: tuple(NewsItem(**row) for row in items) for kind, items in rows_by_kind("news").items()}
+"""Kind → what there is of it: days, sources, disasters, companies …"""
 
 
 class HeadlineSampler:
@@ -290,7 +84,7 @@ class HeadlineSampler:
         """An article's first sentence and its headline."""
         event = self._one(self._events)()
         # Every article names the day, and no headline does.
-        day = self._one(_DAYS if event.at_weekends else _DAYS[:5])
+        day = self._one(NEWS["day"] if event.at_weekends else NEWS["day"][:5]).article
         time = self._random.choices(("on", "late on", "early on"), (70, 15, 15))[0]
         parts = [event.subject, event.predicate, f"{time} {day}"]
         if event.reason:
@@ -300,13 +94,21 @@ class HeadlineSampler:
         text = " ".join(parts)
         draw = self._random.random()
         if draw < 0.45:
-            text = f"{text}, {self._one(_SOURCES)}"
+            text = f"{text}, {self._word('source')}"
         elif draw < 0.8:
-            text = f"{self._one(_LEADS)} {text}"
+            text = f"{self._word('lead')} {text}"
         return _sentence_case(text) + ".", _sentence_case(event.headline)
 
     def _one(self, items: Sequence[Item]) -> Item:
         return items[self._random.randrange(len(items))]
+
+    def _word(self, kind: str) -> str:
+        return self._one(NEWS[kind]).article
+
+    def _pair(self, kind: str) -> tuple[str, str]:
+        """What an article says, and a headline."""
+        item = self._one(NEWS[kind])
+        return item.article, item.headline
 
     def _chance(self, probability: float) -> bool:
         return self._random.random() < probability
@@ -315,11 +117,12 @@ class HeadlineSampler:
         return self._one([country for country in COUNTRIES if country not in others])
 
     def _disaster(self) -> Event:
-        country, (what, headline, effect) = self._country(), self._one(_DISASTERS)
+        country, (what, headline, effect) = self._country(), self._one(NEWS["disaster"])
         dead = self._random.randint(2, 98)
-        place = f"{self._one(_REGIONS)} {country.name}"
+        place = f"{self._word('region')} {country.name}"
         number = self._one((f"at least {dead}", f"as many as {dead}", f"{dead}"))
-        tails = (f", {effect}", f", {effect} {_DISASTER_TAILS[0]}", *_DISASTER_TAILS)
+        known = [item.article for item in NEWS["disaster tail"]]
+        tails = (f", {effect}", f", {effect} {known[0]}", *known)
         return Event(
             f"{what} in {place}", f"killed {number} people", "", tails, f"{headline} kills {dead} in {place}", True
         )
@@ -345,7 +148,7 @@ class HeadlineSampler:
     def _visit(self) -> Event:
         guest = self._country()
         host = self._country(guest)
-        office, (topic, short) = self._one(_OFFICES), self._one(_TOPICS)
+        office, (topic, short) = self._word("office"), self._pair("topic")
         hosts = (
             f"the first visit of its kind for {self._random.randint(3, 20)} years",
             f"before travelling on to {self._country(guest, host).name}",
@@ -361,20 +164,20 @@ class HeadlineSampler:
 
     def _match(self) -> Event:
         winner = self._country()
-        loser, (match, short) = self._country(winner), self._one(_MATCHES)
+        loser, (match, short) = self._country(winner), self._pair("match")
         lost = self._random.randint(0, 4)
         score = f"{lost + self._random.randint(1, 4)}-{lost}"
         return Event(
             f"the national team of {winner.name}",
             f"defeated {loser.name} {score}",
             match,
-            _MATCH_TAILS,
+            tuple(item.article for item in NEWS["match tail"]),
             f"{winner.name} beats {loser.name} {score} {short}",
             True,
         )
 
     def _stocks(self) -> Event:
-        country, (direction, reason, short) = self._country(), self._one(_MARKET_MOODS)
+        country, (reason, short, direction) = self._country(), self._one(NEWS["market mood"])
         amount = self._one(("slightly", "sharply", "a little", "much", f"{self._random.randint(2, 9)} percent"))
         return Event(
             f"shares on the stock exchange in {country.capital}",
@@ -385,7 +188,7 @@ class HeadlineSampler:
         )
 
     def _company(self) -> Event:
-        country, (company, apposition) = self._country(), self._one(_COMPANIES)
+        country, (company, _, apposition) = self._country(), self._one(NEWS["company"])
         other, count = self._country(country), self._random.randint(2, 90) * 100
         deeds = (
             ("announced", f"that it would cut {count} jobs", f"cuts {count} jobs"),
@@ -413,7 +216,7 @@ class HeadlineSampler:
         )
 
     def _sentence(self) -> Event:
-        country, former, (crime, short) = self._country(), self._one(_FORMER), self._one(_CRIMES)
+        country, former, (crime, short) = self._country(), self._word("former"), self._pair("crime")
         years = self._random.randint(2, 19)
         return Event(
             f"a court in {country.capital}",
@@ -424,8 +227,8 @@ class HeadlineSampler:
         )
 
     def _arrest(self) -> Event:
-        country, (suspicion, short) = self._country(), self._one(_SUSPICIONS)
-        count, region = self._random.randint(2, 60), self._one(_REGIONS)
+        country, (suspicion, short) = self._country(), self._pair("suspicion")
+        count, region = self._random.randint(2, 60), self._word("region")
         return Event(
             f"police in {region} {country.name}",
             f"arrested {count} people",
@@ -435,7 +238,7 @@ class HeadlineSampler:
         )
 
     def _strike(self) -> Event:
-        country, workers, (demand, short) = self._country(), self._one(_WORKERS), self._one(_DEMANDS)
+        country, workers, (demand, short) = self._country(), self._word("workers"), self._pair("demand")
         who = self._one(
             (f"thousands of {workers}", f"most {workers}", f"more than {self._random.randint(3, 90)},000 {workers}")
         )
@@ -449,7 +252,7 @@ class HeadlineSampler:
 
     def _agreement(self) -> Event:
         first = self._country()
-        second, (topic, short) = self._country(first), self._one(_TOPICS)
+        second, (topic, short) = self._country(first), self._pair("topic")
         host = self._country(first, second)
         return Event(
             f"the governments of {first.name} and {second.name}",
@@ -487,7 +290,7 @@ class HeadlineSampler:
         )
 
     def _resignation(self) -> Event:
-        country, office, (reason, short) = self._country(), self._one(_OFFICES), self._one(_SCANDALS)
+        country, office, (reason, short) = self._country(), self._word("office"), self._pair("scandal")
         years = self._random.randint(2, 12)
         subject = f"the {country.adjective} {office}"
         if self._chance(0.5):
@@ -496,7 +299,7 @@ class HeadlineSampler:
 
     def _aid(self) -> Event:
         giver = self._country()
-        receiver, (goods, short) = self._country(giver), self._one(_GOODS)
+        receiver, (goods, short) = self._country(giver), self._pair("goods")
         tonnes = self._random.randint(2, 80) * 10
         return Event(
             f"the government of {giver.name}",
@@ -510,7 +313,7 @@ class HeadlineSampler:
         )
 
     def _research(self) -> Event:
-        country, (discovery, short) = self._country(), self._one(_DISCOVERIES)
+        country, (discovery, short) = self._country(), self._pair("discovery")
         who, name = self._one(
             (("researchers", "researchers"), ("a team of scientists", "scientists"), ("students", "students"))
         )
@@ -523,7 +326,7 @@ class HeadlineSampler:
         )
 
     def _exhibition(self) -> Event:
-        country, (exhibits, short) = self._country(), self._one(_EXHIBITS)
+        country, (exhibits, short) = self._country(), self._pair("exhibits")
         place, name = self._one(
             (("the national museum", "museum"), ("the national library", "library"), ("a private gallery", "gallery"))
         )
@@ -536,7 +339,7 @@ class HeadlineSampler:
         )
 
     def _disease(self) -> Event:
-        country, disease, count = self._country(), self._one(_DISEASES), self._random.randint(3, 99)
+        country, disease, count = self._country(), self._word("disease"), self._random.randint(3, 99)
         return Event(
             f"the health ministry of {country.name}",
             f"confirmed {count} new cases of {disease}",
@@ -549,7 +352,7 @@ class HeadlineSampler:
         )
 
     def _protest(self) -> Event:
-        country, (reason, short) = self._country(), self._one(_PROTESTS)
+        country, (reason, short) = self._country(), self._pair("protest")
         size, name = self._one(
             (
                 ("thousands of people", "Thousands"),
@@ -567,8 +370,8 @@ class HeadlineSampler:
         )
 
     def _price(self) -> Event:
-        (product, name), rising = self._one(_PRODUCTS), self._chance(0.5)
-        reason, short = self._one(_RISE_REASONS if rising else _FALL_REASONS)
+        (product, name), rising = self._pair("product"), self._chance(0.5)
+        reason, short = self._pair("rise reason" if rising else "fall reason")
         percent, country = self._random.randint(2, 19), self._country()
         return Event(
             f"the price of {product}",
@@ -580,7 +383,7 @@ class HeadlineSampler:
 
     def _failed_talks(self) -> Event:
         first = self._country()
-        second, (topic, short) = self._country(first), self._one(_TOPICS)
+        second, (topic, short) = self._country(first), self._pair("topic")
         host = self._country(first, second)
         return Event(
             f"talks between {first.name} and {second.name} about {topic}",
@@ -594,8 +397,8 @@ class HeadlineSampler:
         )
 
     def _economy(self) -> Event:
-        country, (indicator, short) = self._country(), self._one(_INDICATORS)
-        rising, percent, month = self._chance(0.5), self._random.randint(2, 19), self._one(_MONTHS)
+        country, (indicator, short) = self._country(), self._pair("indicator")
+        rising, percent, month = self._chance(0.5), self._random.randint(2, 19), self._word("month")
         plural = short not in ("industrial output", "unemployment")
         verb = ("rise" if rising else "fall") + ("" if plural else "s")
         return Event(

@@ -3,138 +3,43 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from typing import TypeVar
 
 from fairseq_plugins.corpora.builtin import english, german
+from fairseq_plugins.corpora.builtin.clauses import ClauseSampler
 from fairseq_plugins.corpora.builtin.lexicon import (
-    ADJECTIVES,
     CITIES,
     COMPARATIVES,
-    DAY_PARTS,
-    FEMALE_NAMES,
     FRAMES,
     FREQUENCIES,
     FUTURE_TIMES,
-    GERMAN_VERBS,
-    HABITUAL_TIMES,
-    MALE_NAMES,
-    MANNERS,
-    MODALS,
-    MONTHS,
-    NOUNS,
-    PAST_TIMES,
     PLACES,
+    SPECIAL_FRAMES,
     STATES,
-    SURNAMES,
-    TIME_UNITS,
-    TRANSPORT,
-    WEEKDAYS,
-    Adjective,
-    Frame,
-    GermanVerb,
-    Noun,
     Phrase,
     State,
-    parse_english_verb,
 )
 from fairseq_plugins.corpora.builtin.meaning import Clause, Location, NounPhrase, Predicate, pronoun_for
+from fairseq_plugins.corpora.builtin.phrases import LIVING, NothingFits
 
-Item = TypeVar("Item")
 Words = list[str]
 Pair = tuple[Words, Words]
 
 
-def _special(verb: str, translation: str) -> Frame:
-    return Frame(GERMAN_VERBS[verb], parse_english_verb(translation), ("person",), (), "", (), (), frozenset())
-
-
-_BE = _special("sein", "be was been")
-_OPINIONS = tuple(
-    _special(*pair)
-    for pair in (
-        ("glauben", "believe"),
-        ("wissen", "know knew known"),
-        ("sagen", "say said said"),
-        ("hoffen", "hope"),
-        ("denken", "think thought thought"),
-    )
-)
-_ASK = _special("fragen", "ask")
+_BE, _ASK, _LIVE, _COST, _PAY = (SPECIAL_FRAMES[kind][0] for kind in ("be", "ask", "live", "cost", "pay"))
+_OPINIONS, _ATTEMPTS = SPECIAL_FRAMES["opinion"], SPECIAL_FRAMES["attempt"]
 _KNOW = _OPINIONS[1]
-_ATTEMPTS = tuple(
-    _special(*pair)
-    for pair in (
-        ("versuchen", "try"),
-        ("versprechen", "promise"),
-        ("vergessen", "forget forgot forgotten"),
-        ("hoffen", "hope"),
-    )
-)
-_LIVE, _COST, _PAY = (
-    _special("wohnen", "live"),
-    _special("kosten", "cost cost cost"),
-    _special("bezahlen", "pay paid paid"),
-)
 _NEED, _LIKE = (next(frame for frame in FRAMES if frame.english.base == base) for base in ("need", "like"))
 
 _WEATHER = (Phrase("es regnet", "it rains"), Phrase("es schneit", "it snows"))
-_HOME = Phrase("zu Hause", "at home")
-_TO_HOME = Phrase("nach Hause", "home")
-# Adjectives that would contradict their nouns although the kinds allow them.
-_CONTRADICTIONS = {
-    ("alt", "child"),
-    ("jung", "Großvater"),
-    ("jung", "Junge"),
-    ("jung", "Großmutter"),
-    ("groß", "Vogel"),
-    ("schwer", "Lampe"),
-    ("alt", "Geschenk"),
-    ("neu", "Prüfung"),
-    ("klein", "Kinder"),
-}
-_COMPOUND_SHARE = 0.15
-_NEAR = ("Küche", "Garten", "Zimmer")
-_LIVING = ("person", "family", "child", "profession", "own", "pet")
 
 
-def all_frames() -> tuple[Frame, ...]:
-    """Every verb meaning of the corpus."""
-    return (*FRAMES, _BE, *_OPINIONS, _ASK, *_ATTEMPTS, _LIVE, _COST, _PAY)
-
-
-@cache
-def _nouns(names: tuple[str, ...]) -> tuple[Noun, ...]:
-    """The nouns that are, or are of the kind of, one of ``names``."""
-    return tuple(noun for noun in NOUNS.values() if noun.is_a(names))
-
-
-@cache
-def _adjectives(noun: Noun) -> tuple[Adjective, ...]:
-    """The adjectives that may stand before a noun; none before *my mother*."""
-    if "family" in noun.kinds:
-        return ()
-    return tuple(
-        adjective
-        for adjective in ADJECTIVES
-        if noun.is_a(adjective.kinds)
-        and not any((adjective.german, name) in _CONTRADICTIONS for name in (noun.german, *noun.kinds))
-    )
-
-
-class _NothingFits(Exception):
-    """The words that were drawn so far leave nothing to choose from."""
-
-
-class Sampler:
+class Sampler(ClauseSampler):
     """Draws sentence pairs. The same ``random.Random`` state gives the same sentences on every Python and platform."""
 
     def __init__(self, generator: random.Random) -> None:
-        self._random = generator
-        self._used: set[str] = set()
-        self._used_verbs: set[GermanVerb] = set()
+        super().__init__(generator)
         self._templates: tuple[tuple[Callable[[], Pair], int], ...] = (
             (self._simple, 24),
             (self._because_of_state, 7),
@@ -167,7 +72,7 @@ class Sampler:
             self._used, self._used_verbs = set(), set()
             try:
                 german_words, english_words = self._random.choices(templates, weights)[0]()
-            except _NothingFits:
+            except NothingFits:
                 continue
             if any(
                 word == following != "had" for word, following in zip(english_words, english_words[1:], strict=False)
@@ -175,456 +80,6 @@ class Sampler:
                 # "the lamp that he turned on on Monday": right, but nobody would write it.
                 continue
             return written(german_words), written(english_words)
-
-    # Drawing ---------------------------------------------------------------------------------------------------------
-
-    def _one(self, items: Sequence[Item]) -> Item:
-        if not items:
-            raise _NothingFits
-        return items[self._random.randrange(len(items))]
-
-    def _often_early(self, items: Sequence[Item]) -> Item:
-        """One of ``items``; those that stand first come up most, as words of a language are not equally frequent."""
-        if not items:
-            raise _NothingFits
-        return items[min(self._random.randrange(len(items)), self._random.randrange(len(items)))]
-
-    def _chance(self, probability: float) -> bool:
-        return self._random.random() < probability
-
-    def _noun(self, names: tuple[str, ...]) -> Noun:
-        fitting = [noun for noun in _nouns(names) if noun.english not in self._used]
-        compounds = [noun for noun in fitting if "compound" in noun.kinds]
-        simple = [noun for noun in fitting if "compound" not in noun.kinds]
-        use_compound = compounds and (not simple or self._chance(_COMPOUND_SHARE))
-        noun = self._often_early(compounds if use_compound else simple)
-        self._used.add(noun.english)
-        return noun
-
-    def _adjective(self, noun: Noun) -> Adjective | None:
-        fitting = _adjectives(noun)
-        return self._often_early(fitting) if fitting else None
-
-    def _proper_name(self) -> NounPhrase:
-        gender = self._one(("m", "f"))
-        if self._chance(0.7):
-            name = self._one(MALE_NAMES if gender == "m" else FEMALE_NAMES)
-            phrase = Phrase(name, name)
-        else:
-            surname = self._one(SURNAMES)
-            phrase = Phrase(
-                f"{'Herr' if gender == 'm' else 'Frau'} {surname}", f"{'Mr' if gender == 'm' else 'Mrs'} {surname}"
-            )
-        if phrase.german in self._used:
-            return self._proper_name()
-        self._used.add(phrase.german)
-        return NounPhrase(name=phrase, name_gender=gender)
-
-    def _someone(
-        self,
-        names: tuple[str, ...] = ("person",),
-        subject: NounPhrase | None = None,
-        anaphoric: bool = False,
-        short: bool = False,
-    ) -> NounPhrase:
-        """A person or pet. ``subject`` may own it; an ``anaphoric`` one can be taken up by *he*, *she* or *they*."""
-        if "person" in names and self._chance(0.2):
-            return self._proper_name()
-        noun = self._noun(names)
-        if anaphoric and noun.gender == "n":
-            return self._someone(names, subject, anaphoric, short)
-        phrase = NounPhrase(noun=noun)
-        if noun.is_a(("family", "own", "pet")) and self._chance(0.95 if noun.is_a(("family",)) else 0.7):
-            possessor, gender = self._possessor(subject)
-            phrase = replace(phrase, determiner="possessive", possessor=possessor, possessor_gender=gender)
-        elif self._chance(0.1) and "family" not in noun.kinds:
-            phrase = replace(phrase, determiner="indefinite")
-        elif self._chance(0.08) and not noun.is_a(("family", "own")):
-            phrase = replace(phrase, determiner="this")
-        plural = 0.0 if noun.german in ("Vater", "Mutter", "Chef", "Großvater", "Großmutter") else 0.15
-        if phrase.determiner in ("definite", "possessive") and self._chance(plural):
-            phrase = replace(phrase, plural=True)
-        if not short and self._chance(0.2):
-            phrase = replace(phrase, adjective=self._adjective(noun))
-        return phrase
-
-    def _possessor(self, subject: NounPhrase | None) -> tuple[str, str]:
-        if subject is None or subject.noun is not None and not subject.animate:
-            return self._one(("1s", "1s", "1p")), ""
-        if subject.person == "3s" and subject.gender == "n":
-            return "1s", ""
-        if subject.person in ("1s", "2s", "1p"):
-            return subject.person, ""
-        if self._chance(0.2):
-            return "1s", ""
-        return subject.person, subject.gender if subject.person == "3s" else ""
-
-    def _speaker(self) -> NounPhrase:
-        # "He" beside somebody else would seem to be that person.
-        person = self._one(("1s", "1p") if self._used else ("1s", "1p", "3sm", "3sf"))
-        return NounPhrase(pronoun=True, number_and_person=person[:2], name_gender=person[2:])
-
-    def _subject(self, frame: Frame, anaphoric: bool = False, short: bool = False) -> NounPhrase:
-        if "person" in frame.subjects and not anaphoric and self._chance(0.15):
-            return self._speaker()
-        if frame.subjects[0] in ("person", "child", "profession", "learner"):
-            return self._someone(frame.subjects, anaphoric=anaphoric, short=short)
-        return self._thing(frame.subjects, None, definite=True)
-
-    def _thing(
-        self, names: tuple[str, ...], subject: NounPhrase | None, definite: bool = False, short: bool = False
-    ) -> NounPhrase:
-        noun = self._noun(names)
-        phrase = NounPhrase(noun=noun)
-        draw = self._random.random()
-        if "drink" in noun.kinds:
-            phrase = replace(phrase, determiner="definite" if definite or draw < 0.3 else "none")
-        elif noun.is_a(("town", "building", "outdoors", "room")) and not noun.is_a(("home",)):
-            pass
-        elif draw < 0.42 or definite:
-            phrase = replace(phrase, plural=draw < 0.08)
-        elif draw < 0.62:
-            several = draw < 0.47 and noun.is_a(("food", "readable", "gift", "clothing", "show", "matter"))
-            phrase = replace(phrase, determiner="indefinite", plural=several)
-        elif draw < 0.8 and noun.is_a(
-            ("lost", "clothing", "vehicle", "device", "furniture", "home", "room", "pet", "gift", "portable", "written")
-        ):
-            possessor, gender = self._possessor(subject)
-            phrase = replace(phrase, determiner="possessive", possessor=possessor, possessor_gender=gender)
-        elif draw < 0.86:
-            phrase = replace(phrase, determiner="this")
-        elif draw < 0.93 and noun.is_a(("vehicle", "device", "clothing", "lost", "home", "readable")) and not short:
-            owner = self._someone(("profession", "family", "own"), short=True)
-            if owner.noun and not owner.plural and owner.determiner in ("definite", "possessive"):
-                phrase = replace(phrase, owner=owner)
-        elif noun.is_a(("food", "portable", "readable", "gift", "matter")) and "dish" not in noun.kinds:
-            count = self._random.randint(2, 12)
-            phrase = replace(phrase, determiner="none", plural=True, count=count)
-        if not (short or phrase.owner) and self._chance(0.33):
-            phrase = replace(phrase, adjective=self._adjective(noun))
-        return phrase
-
-    def _object(self, frame: Frame, subject: NounPhrase, short: bool = False) -> NounPhrase:
-        people = tuple(name for name in frame.objects if name in _LIVING)
-        names = tuple(name for name in frame.objects if name not in _LIVING)
-        if people and (not names or self._chance(0.5)):
-            return self._someone(people, subject, short=short)
-        if "vague" in frame.flags:
-            noun = self._noun(names)
-            return NounPhrase(noun=noun, determiner="indefinite", adjective=self._adjective(noun))
-        return self._thing(names, subject, short=short)
-
-    def _past_time(self) -> Phrase:
-        draw = self._random.random()
-        if draw < 0.45:
-            return self._often_early(PAST_TIMES)
-        if draw < 0.65:
-            count, unit = self._random.randint(2, 12), self._often_early(TIME_UNITS)
-            if unit.english == "years" and self._chance(0.5):
-                count = self._random.randint(13, 40)
-            return Phrase(f"vor {german.number(count)} {unit.german}", f"{english.number(count)} {unit.english} ago")
-        return self._dated()
-
-    def _future_time(self) -> Phrase:
-        draw = self._random.random()
-        if draw < 0.5:
-            return self._often_early(FUTURE_TIMES)
-        if draw < 0.65:
-            count, unit = self._random.randint(2, 12), self._often_early(TIME_UNITS[:3])
-            return Phrase(f"in {german.number(count)} {unit.german}", f"in {english.number(count)} {unit.english}")
-        return self._dated()
-
-    def _dated(self) -> Phrase:
-        """A weekday, a part of one, a date, a month, or an hour."""
-        draw, day = self._random.random(), self._often_early(WEEKDAYS)
-        if draw < 0.3:
-            return Phrase(f"am {day.german}", f"on {day.english}")
-        if draw < 0.5:
-            part = self._one(DAY_PARTS)
-            return Phrase(f"am {day.german}{part.german}", f"on {day.english} {part.english}")
-        month = self._often_early(MONTHS)
-        if draw < 0.7:
-            date = self._random.randint(1, 31 if month.english not in ("April", "June") else 30)
-            return Phrase(
-                f"am {german.ordinal(date)} {month.german}", f"on the {english.ordinal(date)} of {month.english}"
-            )
-        if draw < 0.8:
-            return Phrase(f"im {month.german}", f"in {month.english}")
-        hour = self._random.randint(2, 12)
-        return Phrase(f"um {german.number(hour)} Uhr", f"at {english.number(hour)} o'clock")
-
-    def _habitual_time(self) -> Phrase:
-        if self._chance(0.7):
-            return self._often_early(HABITUAL_TIMES)
-        day = self._often_early(WEEKDAYS)
-        return Phrase(f"jeden {day.german}", f"every {day.english}")
-
-    def _location(self, groups: tuple[str, ...]) -> Location:
-        fitting = [place for place in PLACES if any(group in groups for group in place.groups)]
-        if "home" in groups and self._chance(0.3):
-            return Location(fixed=_HOME)
-        if "nature" not in groups and "farm" not in groups and "water" not in groups and self._chance(0.15):
-            city = self._often_early(CITIES)
-            return Location(fixed=Phrase(f"in {city.german}", f"in {city.english}"))
-        place = self._often_early(fitting)
-        return Location(place=place, phrase=self._place_phrase(place.noun))
-
-    def _place_phrase(self, noun: Noun) -> NounPhrase:
-        phrase = NounPhrase(noun=noun)
-        compounds = [
-            other
-            for other in NOUNS.values()
-            if other.german.endswith(noun.german.lower()) and "compound" in other.kinds
-        ]
-        if compounds and self._chance(0.2):
-            phrase = replace(phrase, noun=self._one(compounds))
-        if self._chance(0.25):
-            phrase = replace(phrase, adjective=self._adjective(noun))
-        self._used.add(phrase.noun.english)
-        return phrase
-
-    def _direction(self, groups: tuple[str, ...] = (), far: bool = False) -> Location:
-        """Somewhere to go, of these groups if any are given; ``far`` enough to go by car."""
-        draw = 1.0 if groups else self._random.random()
-        if draw < 0.15:
-            return Location(fixed=_TO_HOME, direction=True)
-        if draw < 0.35:
-            city = self._often_early(CITIES)
-            return Location(fixed=Phrase(f"nach {city.german}", f"to {city.english}"), direction=True)
-        places = [
-            place
-            for place in PLACES
-            if place.groups != ("water",)
-            and place.noun.english not in self._used
-            and place.noun.german != "Straße"
-            and not (far and place.noun.german in _NEAR)
-            and (not groups or any(group in groups for group in place.groups))
-        ]
-        place = self._often_early(places)
-        return Location(place=place, phrase=self._place_phrase(place.noun), direction=True)
-
-    def _frames(self, *flags: str, without: tuple[str, ...] = ()) -> list[Frame]:
-        return [
-            frame
-            for frame in FRAMES
-            if all(flag in frame.flags for flag in flags)
-            and not any(flag in frame.flags for flag in without)
-            and frame.english_pattern != "swap"
-            and frame.german not in self._used_verbs
-        ]
-
-    # Clauses ---------------------------------------------------------------------------------------------------------
-
-    def _clause(
-        self,
-        frame: Frame,
-        tense: str,
-        subject: NounPhrase | None = None,
-        *,
-        times: bool = True,
-        places: bool = True,
-        short: bool = False,
-        negatable: bool = True,
-        anaphoric: bool = False,
-        gap: str = "",
-        head: NounPhrase | None = None,
-    ) -> Clause:
-        """A clause of ``frame``; where ``gap`` is given, ``head`` fills that role (and is not said there)."""
-        self._used_verbs.add(frame.german)
-        if gap == "subject":
-            subject = head
-        if subject is None:
-            subject = self._subject(frame, anaphoric, short)
-        clause = Clause(frame, subject, tense, gap=gap)
-        if tense == "modal":
-            clause = replace(clause, modal=self._often_early(MODALS))
-        clause = self._with_objects(clause, head, short)
-        if "dir" in frame.pattern:
-            clause = replace(clause, direction=self._direction(far=frame.german.infinitive == "fahren"))
-            if frame.german.infinitive == "fahren" and self._chance(0.6):
-                # "fahren" is driving in one's own car, and going in anything else.
-                clause = replace(
-                    clause,
-                    frame=replace(frame, english=parse_english_verb("go went gone")),
-                    vehicle=self._one(TRANSPORT),
-                )
-        thing = clause.accusative
-        if tense == "present" and "state" not in frame.flags and thing and thing.noun and not gap:
-            if thing.noun.is_a(("food", "readable", "show", "gift")) and thing.noun.plural:
-                # One bakes "rolls" every day, not the same roll.
-                generic = NounPhrase(noun=thing.noun, determiner="indefinite", plural=True, adjective=thing.adjective)
-                clause = replace(clause, accusative=generic)
-        if times:
-            clause = self._with_time(clause)
-        negate = (
-            negatable
-            and "placed" not in frame.flags
-            and tense not in ("progressive", "pluperfect")
-            and clause.frequency is None
-        )
-        if negate and (tense != "present" or "state" in frame.flags) and not clause.gladly and self._chance(0.17):
-            clause = self._negated(clause)
-        if not clause.negated:
-            if frame.manners and clause.frequency is None and not clause.gladly and self._chance(0.3):
-                clause = replace(clause, manner=MANNERS[self._one(frame.manners)])
-            placed = "placed" in frame.flags or places and self._chance(0.35)
-            if frame.places and gap != "place" and placed:
-                clause = replace(clause, location=self._location(frame.places))
-        return clause
-
-    def _with_objects(self, clause: Clause, head: NounPhrase | None, short: bool) -> Clause:
-        for slot in clause.frame.pattern:
-            role = {"acc": "accusative", "dat": "dative"}.get(slot, "prepositional")
-            if slot == "dir":
-                continue
-            if clause.gap == role:
-                clause = replace(clause, **{role: head})
-            elif role == "dative" and "acc" in clause.frame.pattern:
-                if self._chance(0.3) and not (clause.subject and clause.subject.pronoun):
-                    receiver = NounPhrase(pronoun=True, number_and_person=self._one(("1s", "1p")))
-                else:
-                    receiver = self._receiver(clause.subject)
-                clause = replace(clause, dative=receiver)
-            else:
-                with_receiver = "dat" in clause.frame.pattern and role == "accusative"
-                clause = replace(clause, **{role: self._object(clause.frame, clause.subject, short or with_receiver)})
-        return clause
-
-    def _receiver(self, subject: NounPhrase | None) -> NounPhrase:
-        """A person for the dative beside an accusative. A feminine dative after a noun would read as its genitive."""
-        while True:
-            receiver = self._someone(("person",), subject, short=True)
-            if receiver.gender != "f" or receiver.plural or receiver.name or subject is None or subject.pronoun:
-                return receiver
-
-    def _with_time(self, clause: Clause) -> Clause:
-        tense, flags = clause.tense, clause.frame.flags
-        if tense == "present" and "habit" in flags and "state" not in flags:
-            draw = self._random.random()
-            if draw < 0.2 and clause.frame.pattern != ("dir",) and clause.frame.german.particle != "auf":
-                return replace(clause, gladly=True)
-            if draw < 0.5:
-                return replace(clause, frequency=self._one(FREQUENCIES))
-            return replace(clause, time=self._habitual_time())
-        if tense in ("perfect", "passive") and self._chance(0.65):
-            return replace(clause, time=self._past_time())
-        if tense == "future" and self._chance(0.75):
-            return replace(clause, time=self._future_time())
-        if tense == "modal" and self._chance(0.45):
-            return replace(clause, time=self._past_time() if clause.modal.past else self._future_time())
-        return clause
-
-    def _negated(self, clause: Clause) -> Clause:
-        if "placed" in clause.frame.flags or clause.modal and not clause.modal.negatable:
-            return clause
-        thing = clause.accusative
-        if thing is not None and not thing.pronoun and not thing.name:
-            if thing.count is not None or thing.determiner == "none":
-                return clause
-            if thing.determiner == "indefinite":
-                return replace(clause, negated=True, accusative=replace(thing, determiner="negative"))
-        for other in (clause.dative, clause.prepositional):
-            if other is not None and other.determiner in ("indefinite", "none"):
-                return clause
-        return replace(clause, negated=True)
-
-    def _event(
-        self, subject: NounPhrase | None = None, tenses: tuple[str, ...] = ("perfect",), **options: bool
-    ) -> Clause:
-        """Any clause in one of ``tenses`` that its verb allows."""
-        tense = self._one(tenses)
-        if tense == "present":
-            frames = self._frames("habit") + self._frames("state")
-        elif tense == "progressive":
-            frames = self._frames("now")
-        elif tense in ("modal", "future"):
-            frames = self._frames(without=("luck", "present", "state"))
-        else:
-            frames = self._frames(without=("present",))
-        if subject is not None:
-            frames = [frame for frame in frames if self._suits(subject, frame)]
-        return self._clause(self._often_early(frames), tense, subject, **options)
-
-    @staticmethod
-    def _suits(subject: NounPhrase, frame: Frame) -> bool:
-        if subject.noun is None:
-            return "person" in frame.subjects
-        return subject.noun.is_a(frame.subjects)
-
-    def _relative(self, phrase: NounPhrase) -> NounPhrase:
-        """``phrase`` with a relative clause, if one fits."""
-        noun = phrase.noun
-        if noun is None or phrase.owner or phrase.count or phrase.determiner not in ("definite", "indefinite"):
-            return phrase
-        choices: list[tuple[Frame, str]] = []
-        for frame in self._frames():
-            if noun.is_a(("person",)) and "person" in frame.subjects:
-                choices.append((frame, "subject"))
-            objects = ("person",) if frame.pattern[:1] == ("dat",) and "acc" in frame.pattern else frame.objects
-            if frame.pattern[:1] == ("dat",) and noun.is_a(objects):
-                choices.append((frame, "dative"))
-            if "acc" in frame.pattern and noun.is_a(frame.objects):
-                choices += [(frame, "accusative")] * 2
-            if frame.pattern and ":" in frame.pattern[0] and noun.is_a(frame.objects):
-                choices.append((frame, "prepositional"))
-        if not choices:
-            return phrase
-        frame, gap = self._one(choices)
-        if "present" in frame.flags or "state" in frame.flags:
-            tense = "present"
-        else:
-            tense = self._one(("perfect", "perfect", "perfect", "modal")) if "luck" not in frame.flags else "perfect"
-        clause = self._clause(
-            frame,
-            tense,
-            gap=gap,
-            head=phrase,
-            places=False,
-            short=True,
-            times=self._chance(0.4),
-            negatable=phrase.determiner == "definite",
-        )
-        if self._ambiguous(phrase, clause):
-            raise _NothingFits
-        return replace(phrase, relative=clause)
-
-    @staticmethod
-    def _ambiguous(head: NounPhrase, clause: Clause) -> bool:
-        """Whether "die Frau, die Anna gesehen hat" could mean either that saw the other."""
-        if clause.gap not in ("subject", "accusative") or not head.noun.is_a(_LIVING):
-            return False
-        other = clause.accusative if clause.gap == "subject" else clause.subject
-        if other is None or not (other.pronoun or other.name or other.noun.is_a(_LIVING)):
-            return False
-        for phrase in (head, other):
-            marked = phrase.noun is not None and phrase.gender == "m" and not phrase.plural
-            if marked or phrase.pronoun and (phrase.person != "3s" or phrase.gender == "m"):
-                return False
-        return head.plural == other.plural
-
-    def _front(self, clause: Clause) -> Clause:
-        """Lets something other than the subject open the German sentence."""
-        draw = self._random.random()
-        if clause.time and draw < 0.45:
-            return replace(clause, front="time")
-        if clause.location and draw < 0.6:
-            return replace(clause, front="place")
-        moved = clause.accusative
-        if (
-            moved is not None
-            and draw > 0.85
-            and moved.determiner in ("definite", "this", "possessive")
-            and not moved.relative
-        ):
-            # Only where the case shows: a masculine object, or a subject pronoun that has its own accusative.
-            masculine = moved.noun is not None and moved.noun.gender == "m" and not moved.plural
-            telling = clause.subject.pronoun and clause.subject.person in ("1s", "1p")
-            own = moved.determiner == "possessive" and moved.possessor in ("3s", "3p")
-            if (masculine or telling) and not own and not clause.frame.german.reflexive:
-                return replace(clause, front="accusative")
-        return clause
-
-    # Sentences -------------------------------------------------------------------------------------------------------
 
     def _simple(self) -> Pair:
         clause = self._event(
@@ -689,7 +144,7 @@ class Sampler:
         if clause.modal and clause.modal.past:
             clause = replace(clause, tense="perfect", modal=None)
         thing = pronoun_for(clause.accusative)
-        reason_frame = _LIKE if clause.accusative.noun is None or clause.accusative.noun.is_a(_LIVING) else _NEED
+        reason_frame = _LIKE if clause.accusative.noun is None or clause.accusative.noun.is_a(LIVING) else _NEED
         reason = Clause(reason_frame, pronoun_for(clause.subject), accusative=thing)
         return (
             [*german.main_clause(clause), ",", "weil", *german.subordinate(reason), "."],
@@ -978,7 +433,7 @@ class Sampler:
         head = NounPhrase(noun=self._noun((kind,)), plural=self._chance(0.15))
         adjective = self._adjective(head.noun)
         if adjective is None or adjective.german == "neu":
-            raise _NothingFits
+            raise NothingFits
         head = self._relative(head)
         words = Phrase(adjective.german, adjective.english)
         predicate = Predicate(words, very=self._chance(0.5))
@@ -995,7 +450,7 @@ class Sampler:
         adjective = self._adjective(place.noun)
         self._used.add(place.noun.english)
         if adjective is None or adjective.german == "neu":
-            raise _NothingFits
+            raise NothingFits
         clause = self._clause(frame, "perfect", gap="place", places=False, short=True, negatable=False)
         clause = replace(clause, location=Location(place=place, phrase=head))
         head = replace(head, relative=clause)

@@ -1,0 +1,100 @@
+"""Text files whose lines belong together: a sentence and its translation, a text and its label."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+from tqdm import tqdm
+
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.files import read_lines
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_BLOCK = 1 << 14
+
+
+def side_files(prefix: str | os.PathLike[str], sides: Sequence[str]) -> tuple[Path, ...]:
+    """The files ``prefix.de`` and ``prefix.en`` of the sides ``de`` and ``en``, or ``prefix.de.gz`` and so on.
+
+    Raises:
+        InputError: there is neither.
+    """
+    paths = []
+    for side in sides:
+        plain, packed = Path(f"{prefix}.{side}"), Path(f"{prefix}.{side}.gz")
+        if not plain.is_file() and not packed.is_file():
+            raise InputError(f"{plain}: no such file, nor {packed.name}")
+        paths.append(plain if plain.is_file() else packed)
+    return tuple(paths)
+
+
+def read_aligned(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
+    """Line n of every file, for each n.
+
+    Raises:
+        InputError: a file is empty, or they differ in length; the message names both counts.
+    """
+    counts = [0] * len(paths)
+    for lines in itertools.zip_longest(*map(read_lines, paths)):
+        for side, line in enumerate(lines):
+            counts[side] += line is not None
+        if None not in lines:
+            yield lines
+    for path, count in zip(paths, counts, strict=True):
+        if count == 0:
+            raise InputError(f"{path} is empty")
+        if count != counts[0]:
+            raise InputError(
+                f"{paths[0]} has {counts[0]:,} lines and {path} has {count:,}: line n of one must belong to line n of "
+                f"the other"
+            )
+
+
+def text_writer(path: Path) -> TextIO:
+    """A text file of lines that end in ``\\n`` alone."""
+    return open(path, "w", encoding="utf-8", newline="\n")
+
+
+@dataclasses.dataclass(frozen=True)
+class EachSide:
+    """One function for each side of a line of the corpus. Worker processes receive it whole."""
+
+    functions: tuple[Callable[[str], str], ...]
+
+    def __call__(self, sides: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(function(side) for function, side in zip(self.functions, sides, strict=True))
+
+
+def map_lines(
+    function: Callable[[Item], Result], items: Iterable[Item], workers: int, description: str, unit: str = "lines"
+) -> Iterator[tuple[Item, Result]]:
+    """Yields each item with what the function makes of it, in order. Shows a progress bar on a terminal."""
+    items = iter(items)
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(tqdm(desc=description, unit=f" {unit}", disable=None))
+        if workers > 1:
+            pool = stack.enter_context(multiprocessing.Pool(workers, _set_worker_function, (function,)))
+        # In blocks, so that a corpus of any size fits into memory and only this thread reads the files.
+        while block := list(itertools.islice(items, _BLOCK)):
+            results = pool.map(_call_worker_function, block, _BLOCK // 32) if workers > 1 else map(function, block)
+            for item, result in zip(block, results, strict=True):
+                yield item, result
+                progress.update()
+
+
+def _set_worker_function(function: Callable[[Any], Any]) -> None:
+    global _worker_function
+    _worker_function = function
+
+
+def _call_worker_function(item: Any) -> Any:
+    return _worker_function(item)

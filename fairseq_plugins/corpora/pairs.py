@@ -1,0 +1,490 @@
+"""Pairs of texts: parallel text files, from raw text through cleaning, tokens and BPE to fairseq's binary form.
+
+    python -m fairseq_plugins.corpora.pairs --src-lang de --tgt-lang en --train data/train --valid data/valid \\
+        --test data/test --output data/prepared --lowercase --tokenizer moses --bpe-size 8000
+
+``scripts/prepare_parallel.sh`` runs this. The output folder holds, line by line the same sentences,
+
+    raw/{train,valid,test,test1,…}.{de,en}    the text as given (absent when tokens were given)
+    tokens/…                                  cleaned, tokenised, lower-cased: whatever was asked for
+    bpe/…                                     the same in subwords, and the learned model
+    bin/                                      fairseq-preprocess's output: what fairseq-train reads
+    preparation.json                          every step applied, and all that is needed to apply it to new text
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import functools
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairseq_plugins.corpora.codec import Codec, Word
+from fairseq_plugins.corpora.lines import EachSide, map_lines, read_aligned, side_files, text_writer
+from fairseq_plugins.corpora.pipeline import Run, add_run_arguments
+from fairseq_plugins.corpora.preparation import Preparation, result
+from fairseq_plugins.corpora.subwords import BPES, SUBWORD_MODELS, SubwordModel, add_bpe_arguments, learn_subwords
+from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Tokenizer
+from fairseq_plugins.errors import InputError, nearest, report_input_errors
+from fairseq_plugins.files import atomic_directory, read_lines
+
+METRICS = ("bleu", "rouge")
+"""Those that are known here; an extension may have others."""
+SPECIAL_SYMBOLS = 4
+"""``<s> <pad> </s> <unk>``: in every dictionary, and not in its file."""
+
+
+@dataclasses.dataclass
+class PairsPreparation(Preparation):
+    """What was done to pairs of texts, line by line translations (or summaries, …) of each other."""
+
+    kind = "pairs"
+
+    source_lang: str
+    target_lang: str
+    given: str = "raw"
+    """``raw`` text, or ``tokens``: then tokenisation and lower-casing were somebody else's, and are only replayed."""
+    lowercase: bool = False
+    tokenizer: str = "none"
+    source_tokenizer: str | None = None
+    """The source's, where it is another than ``tokenizer``."""
+    source_normalization: list[str] = dataclasses.field(default_factory=list)
+    """What is done to source text before tokenisation (``nfkc``, ``simplified``)."""
+    escape: bool = True
+    min_length: int = 1
+    """Training pairs with fewer tokens than this on a side were dropped."""
+    max_length: int | None = None
+    ratio: float | None = None
+    """Training pairs with a side more than this many times as long as the other were dropped."""
+    valid_every: int | None = None
+    """Every n-th of the cleaned training pairs was taken out for validation."""
+    bpe: str = "sentencepiece"
+    bpe_size: int = 8000
+    """The vocabulary (sentencepiece) or the number of merge operations (subword-nmt); of each side when not joint."""
+    joint: bool = True
+    """One subword model for both sides, and one dictionary."""
+    separate_dictionaries: bool = False
+    """A dictionary for each side, though the subword model is joint."""
+    joined_words: bool = False
+    """One dictionary for both sides where there is no BPE."""
+    dictionary_size: int | None = None
+    """The types of each dictionary at most, fairseq's four special symbols among them; None for all."""
+    unknown_words: list[str] = dataclasses.field(default_factory=list)
+    """Tokens by which the text itself says that a word is unknown; to the model they are fairseq's ``<unk>``."""
+    metric: str = dataclasses.field(default="bleu", kw_only=True)
+    bpe_models: dict[str, str] = result(dict)
+    """Language → model file, relative to the folder."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for language in self.languages:
+            # fairseq writes and reads names like train.de-en.de
+            if not re.fullmatch(r"\w+", language):
+                raise InputError(f"language {language!r}: use letters, digits and _ only, such as de or zh_CN")
+        if self.source_lang == self.target_lang:
+            raise InputError(f"source and target language are both {self.source_lang!r}: give each its own code")
+        for name, known in (
+            ("tokenizer", TOKENIZERS),
+            ("source_tokenizer", (*TOKENIZERS, None)),
+            ("bpe", BPES),
+            ("given", ("raw", "tokens")),
+        ):
+            if getattr(self, name) not in known:
+                raise InputError(
+                    f"unknown {name.replace('_', '-')} {getattr(self, name)!r}: choose one of "
+                    f"{', '.join(filter(None, known))}"
+                )
+        for name in self.source_normalization:
+            if name not in NORMALIZATIONS:
+                raise InputError(f"unknown normalization {name!r}: choose from {', '.join(NORMALIZATIONS)}")
+        for name in ("min_length", "max_length", "ratio", "bpe_size", "dictionary_size"):
+            if (value := getattr(self, name)) is not None and value <= 0:
+                raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive")
+        if self.max_length is not None and self.max_length < self.min_length:
+            raise InputError(f"max-length is {self.max_length}, less than min-length, {self.min_length}")
+        if self.ratio is not None and self.ratio < 1:
+            raise InputError(f"ratio is {self.ratio}: the longer side is at least 1 times as long as the shorter")
+        if self.valid_every is not None and self.valid_every < 2:
+            raise InputError(f"valid-every is {self.valid_every}: it must be at least 2")
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The source's and the target's."""
+        return self.source_lang, self.target_lang
+
+    def fairseq_arguments(self, folder: str | os.PathLike[str]) -> list[str]:
+        languages = ["--source-lang", self.source_lang, "--target-lang", self.target_lang]
+        return [*super().fairseq_arguments(folder), *languages]
+
+    def dictionaries(self) -> list[str]:
+        return [f"bin/dict.{language}.txt" for language in self.languages]
+
+    @functools.cached_property
+    def source(self) -> Codec:
+        """The source's text ↔ what fairseq reads."""
+        kind = self.source_tokenizer or self.tokenizer
+        tokenizer = Tokenizer(self.source_lang, kind, self.escape, self.lowercase, self.source_normalization)
+        return self._codec(self.source_lang, tokenizer)
+
+    @functools.cached_property
+    def target(self) -> Codec:
+        """The target's text ↔ what fairseq reads."""
+        return self._codec(self.target_lang, Tokenizer(self.target_lang, self.tokenizer, self.escape, self.lowercase))
+
+    def codec(self, language: str) -> Codec:
+        """That of one of the two languages."""
+        return {self.source_lang: self.source, self.target_lang: self.target}[language]
+
+    def _codec(self, language: str, tokenizer: Tokenizer) -> Codec:
+        load_subwords = None if self.bpe == "none" else functools.partial(self._load_subwords, language)
+        return Codec(tokenizer, load_subwords, self.unknown_words)
+
+    def _load_subwords(self, language: str) -> SubwordModel:
+        return SUBWORD_MODELS[self.bpe](self.file(self.bpe_models[language]))
+
+    def tokenize_source(self, text: str) -> str:
+        """Raw source text → tokens, as in ``tokens/``."""
+        return self.source.tokenize(text)
+
+    def tokenize_target(self, text: str) -> str:
+        """Raw target text → tokens, as in ``tokens/``."""
+        return self.target.tokenize(text)
+
+    def encode_source(self, text: str) -> str:
+        """Raw source text → what fairseq-interactive reads: BPE tokens separated by spaces, as in ``bpe/``."""
+        return self.source.encode(text)
+
+    def encode_target(self, text: str) -> str:
+        """Raw target text → BPE tokens separated by spaces."""
+        return self.target.encode(text)
+
+    def encode_tokens(self, language: str, tokens: str) -> str:
+        """Tokens of one of the two languages → BPE tokens."""
+        return self.codec(language).encode_tokens(tokens)
+
+    def decode_target(self, pieces: str) -> str:
+        """BPE tokens, as a model predicts them → tokens; :meth:`detokenize_target` makes text of those."""
+        return self.target.decode(pieces)
+
+    def detokenize_target(self, tokens: str) -> str:
+        """Tokens → text: attached punctuation, unescaped characters."""
+        return self.target.detokenize(tokens)
+
+    def join_pieces(self, language: str, pieces: Sequence[str]) -> list[Word]:
+        """The words that BPE tokens of one of the two languages make up, and where each of them stands."""
+        return self.codec(language).join_pieces(pieces)
+
+    def to_unknown(self, tokens: str) -> str:
+        """Tokens with fairseq's ``<unk>`` for every one of ``unknown_words``."""
+        return self.target.to_unknown(tokens)
+
+    def from_unknown(self, tokens: str) -> str:
+        """Tokens with the first of ``unknown_words`` for every ``<unk>``, as the text would say it."""
+        return self.target.from_unknown(tokens)
+
+    def fairseq_bpe_arguments(self) -> list[str]:
+        """The arguments by which fairseq-generate and fairseq-interactive undo the BPE."""
+        return [] if self.bpe == "none" else list(SUBWORD_MODELS[self.bpe].fairseq_arguments)
+
+
+def prepare(
+    preparation: PairsPreparation,
+    inputs: Mapping[str, tuple[Path, Path]],
+    output: str | os.PathLike[str],
+    workers: int = 1,
+    check: Callable[[dict[str, int]], None] | None = None,
+    references: Mapping[str, Sequence[Path]] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> PairsPreparation:
+    """Prepares pairs of texts: text, tokens, BPE, fairseq-preprocess; see :meth:`Run.prepare`.
+
+    Args:
+        preparation: what to do; what is counted and learned on the way is not read from it.
+        inputs: split (``train``, ``valid``, ``test``, ``test1``, …) → its source and target file (plain or ``.gz``).
+        output: the folder to write; new, empty, or from an earlier run.
+        workers: processes for tokenisation, BPE and fairseq-preprocess.
+        check: gets the number of pairs left in each split after cleaning; raises InputError to go no further.
+        references: split → further references of its sources, as many lines each; they become ``<split>.ref1.en``,
+            ``<split>.ref2.en``, … beside ``<split>.en``, in ``raw/`` and ``tokens/``.
+        names: split → the name that the set goes by (``test1`` → ``nist05``).
+
+    Returns:
+        The preparation with everything that was counted and learned, as saved in ``preparation.json``.
+
+    Raises:
+        InputError: for any input or choice that cannot be used; the message says which and what to do.
+    """
+    if ("valid" in inputs) == (preparation.valid_every is not None):
+        raise InputError("give either validation files or how to split them off the training files")
+    files = {split: [*pair, *(references or {}).get(split, [])] for split, pair in inputs.items()}
+    return PairsRun(preparation, files, output, workers, check, names).prepare()
+
+
+class PairsRun(Run):
+    """The steps from pairs of text files to fairseq's binary form."""
+
+    folders = ("raw", "tokens", "bpe", "bin")
+    preparation: PairsPreparation
+
+    def __init__(
+        self,
+        preparation: PairsPreparation,
+        inputs: Mapping[str, Sequence[Path]],
+        output: str | os.PathLike[str],
+        workers: int = 1,
+        check: Callable[[dict[str, int]], None] | None = None,
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        """As :func:`prepare`; the files of a split are its source, its target, and further references."""
+        super().__init__(preparation, inputs, output, workers)
+        self.check = check
+        self.languages = preparation.languages
+        for split, paths in inputs.items():
+            if len(paths) > 2:
+                self.given[split]["references"] = len(paths) - 1
+        for split, name in (names or {}).items():
+            self.given[split]["name"] = name
+
+    def steps(self) -> Mapping[str, Callable[[], Any]]:
+        return {"text": self._write_text, "bpe": self._write_bpe, "bin": self._write_bin}
+
+    def results(self) -> dict[str, Any]:
+        counts = self.found["text"]
+        sizes = {
+            language: sum(1 for _ in read_lines(self.output / "bin" / f"dict.{language}.txt"))
+            for language in self.languages
+        }
+        print(f"{self.output / 'bin'}: dictionary " + ", ".join(f"{name} {size:,}" for name, size in sizes.items()))
+        most = self.preparation.dictionary_size
+        for language, size in sizes.items():
+            types = size + SPECIAL_SYMBOLS
+            if most is not None and types < most:
+                print(f"note: {language} has {types:,} types, not {most:,}: the training text has no more")
+        return {
+            "bpe_models": self.found["bpe"],
+            "splits": {split: {**self.given.get(split, {}), **counts[split]} for split in counts},
+            "dictionary_sizes": sizes,
+            "commands": [self.found["bin"]],
+        }
+
+    # Step 1: raw/ and tokens/
+
+    def _write_text(self) -> dict[str, dict[str, int]]:
+        counts: dict[str, dict[str, int]] = {}
+        with contextlib.ExitStack() as stack:
+            folders = {"tokens": stack.enter_context(atomic_directory(self.output / "tokens"))}
+            if self.preparation.given == "raw":
+                folders["raw"] = stack.enter_context(atomic_directory(self.output / "raw"))
+            for split, paths in self.inputs.items():
+                counts |= self._write_split(split, (paths[0], paths[1]), folders)
+                for number, path in enumerate(paths[2:], start=1):
+                    self._write_reference(split, number, path, counts[split]["read"], folders)
+        for split, count in counts.items():
+            dropped = ", ".join(f"{number:,} {reason}" for reason, number in count["dropped"].items() if number)
+            print(f"{split}: {count['kept']:,} pairs" + f" (dropped: {dropped})" * bool(dropped))
+            if count["kept"] == 0:
+                raise InputError(f"no pair of {split} is left after cleaning: check min-length, max-length and ratio")
+        if self.check is not None:
+            self.check({split: count["kept"] for split, count in counts.items()})
+        return counts
+
+    def _write_split(
+        self, split: str, paths: tuple[Path, Path], folders: Mapping[str, Path]
+    ) -> dict[str, dict[str, Any]]:
+        steps = self.preparation
+        tokenize = EachSide(self._tokenizers())
+        clean = split == "train"
+        counts = {split: _new_count()}
+        if clean and steps.valid_every is not None:
+            counts["valid"] = _new_count()
+        with contextlib.ExitStack() as stack:
+            writers = {
+                name: [
+                    [stack.enter_context(text_writer(folder / f"{name}.{language}")) for language in self.languages]
+                    for folder in folders.values()
+                ]
+                for name in counts
+            }
+            kept = 0
+            for raw, tokens in map_lines(tokenize, read_aligned(paths), self.workers, f"tokens of {split}", "pairs"):
+                counts[split]["read"] += 1
+                if clean and (reason := self._reason_to_drop(tokens)):
+                    counts[split]["dropped"][reason] += 1
+                    continue
+                kept += 1
+                name = "valid" if clean and steps.valid_every is not None and kept % steps.valid_every == 0 else split
+                counts[name]["kept"] += 1
+                for files, lines in zip(writers[name], (tokens, raw), strict=False):
+                    for file, line in zip(files, lines, strict=True):
+                        file.write(line + "\n")
+        if "valid" in counts and split == "train":
+            counts["valid"]["read"] = counts["valid"]["kept"]
+        return counts
+
+    def _tokenizers(self) -> tuple[Callable[[str], str], Callable[[str], str]]:
+        if self.preparation.given == "raw":
+            return self.preparation.source.tokenize, self.preparation.target.tokenize
+        return Tokenizer(self.languages[0]), Tokenizer(self.languages[1])
+
+    def _write_reference(self, split: str, number: int, path: Path, expected: int, folders: Mapping[str, Path]) -> None:
+        lines = list(read_lines(path))
+        if len(lines) != expected:
+            raise InputError(f"{path} has {len(lines):,} lines, but {split} has {expected:,} sentences to refer to")
+        _, tokenize = self._tokenizers()
+        for folder, function in zip(folders.values(), (tokenize, str), strict=False):
+            with text_writer(folder / f"{split}.ref{number}.{self.languages[1]}") as stream:
+                stream.writelines(function(line) + "\n" for line in lines)
+
+    def _reason_to_drop(self, tokens: tuple[str, str]) -> str | None:
+        steps = self.preparation
+        source, target = (len(side.split()) for side in tokens)
+        if min(source, target) < steps.min_length:
+            return "too short"
+        if steps.max_length is not None and max(source, target) > steps.max_length:
+            return "too long"
+        if steps.ratio is not None and max(source, target) > steps.ratio * min(source, target):
+            return "ratio"
+        return None
+
+    # Step 2: bpe/
+
+    def _write_bpe(self) -> dict[str, str]:
+        steps, tokens = self.preparation, self.output / "tokens"
+        models: dict[str, str] = {}
+        with atomic_directory(self.output / "bpe") as folder:
+            encoders: dict[str, Callable[[str], str]] = dict.fromkeys(self.languages, steps.to_unknown)
+            if steps.bpe != "none":
+                groups = [self.languages] if steps.joint else [(language,) for language in self.languages]
+                for languages in groups:
+                    texts = [tokens / f"train.{language}" for language in languages]
+                    path = learn_subwords(steps.bpe, steps.bpe_size, texts, languages, folder)
+                    model = SUBWORD_MODELS[steps.bpe](path)
+                    encoders |= {language: model.encode for language in languages}
+                    models |= {language: f"bpe/{path.name}" for language in languages}
+            encode = EachSide(tuple(encoders[language] for language in self.languages))
+            # Without BPE there is less to do than to hand over.
+            workers = 1 if steps.bpe == "none" else self.workers
+            for split in self.found["text"]:
+                source, target = (tokens / f"{split}.{language}" for language in self.languages)
+                with text_writer(folder / source.name) as source_file, text_writer(folder / target.name) as target_file:
+                    pairs = read_aligned((source, target))
+                    for _, pair in map_lines(encode, pairs, workers, f"BPE of {split}", "pairs"):
+                        source_file.write(pair[0] + "\n")
+                        target_file.write(pair[1] + "\n")
+        return models
+
+    # Step 3: bin/
+
+    def _write_bin(self) -> str:
+        steps = self.preparation
+        tests = [split for split in self.found["text"] if split.startswith("test")]
+        arguments = ["--source-lang", steps.source_lang, "--target-lang", steps.target_lang]
+        arguments += ["--trainpref", "bpe/train", "--validpref", "bpe/valid"]
+        if tests:
+            arguments += ["--testpref", ",".join(f"bpe/{split}" for split in tests)]
+        joins_subwords = steps.bpe != "none" and steps.joint and not steps.separate_dictionaries
+        if joins_subwords or steps.joined_words:
+            arguments += ["--joined-dictionary"]
+        if steps.dictionary_size is not None:
+            for side in ("src", "tgt"):
+                arguments += [f"--nwords{side}", str(steps.dictionary_size)]
+        with atomic_directory(self.output / "bin") as folder:
+            command = self.fairseq_preprocess(arguments, folder, "bin")
+            if steps.bpe == "none":
+                self._add_text(folder, tests)
+        return command
+
+    def _add_text(self, folder: Path, tests: Sequence[str]) -> None:
+        """Puts the words of the test sets beside their numbers: fairseq-generate --replace-unk copies from them."""
+        for split in tests:
+            for language in self.languages:
+                name = f"{split}.{'-'.join(self.languages)}.{language}"
+                shutil.copyfile(self.output / "bpe" / f"{split}.{language}", folder / name)
+
+
+def _new_count() -> dict[str, Any]:
+    return {"read": 0, "kept": 0, "dropped": {"too short": 0, "too long": 0, "ratio": 0}}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="prepare_parallel.sh",
+        description="Prepares parallel text for fairseq. Nothing is lower-cased or tokenised unless asked. PREFIX "
+        "stands for the files PREFIX.SRC and PREFIX.TGT (or PREFIX.SRC.gz), UTF-8, line by line translations.",
+    )
+    parser.add_argument("--src-lang", required=True, metavar="SRC", help="source language's code, such as de")
+    parser.add_argument("--tgt-lang", required=True, metavar="TGT", help="target language's code, such as en")
+    parser.add_argument("--train", required=True, metavar="PREFIX")
+    valid = parser.add_mutually_exclusive_group(required=True)
+    valid.add_argument("--valid", metavar="PREFIX")
+    valid.add_argument("--valid-every", type=int, metavar="N", help="take every N-th cleaned training pair instead")
+    parser.add_argument("--test", default="", metavar="PREFIX[,PREFIX...]", help="become test, test1, ...")
+    parser.add_argument("--lowercase", action="store_true")
+    parser.add_argument("--tokenizer", choices=TOKENIZERS, default="none", help="default: %(default)s")
+    parser.add_argument(
+        "--source-tokenizer", choices=TOKENIZERS, help="the source's, where it is another: jieba for Chinese"
+    )
+    parser.add_argument(
+        "--source-normalization",
+        default="",
+        metavar="NAME[,NAME]",
+        help="of the source before tokenisation: nfkc (half-width letters and punctuation), simplified (Chinese)",
+    )
+    parser.add_argument("--no-escape", action="store_true", help="Moses tokens with & < > ' \" | [ ] as they are")
+    parser.add_argument(
+        "--metric", default="bleu", metavar="NAME", help="bleu, rouge, or an extension's; default: %(default)s"
+    )
+    cleaning = parser.add_argument_group("cleaning", "training pairs that are dropped, by tokens before BPE")
+    cleaning.add_argument("--min-length", type=int, default=1, metavar="N", help="a side shorter; default: %(default)s")
+    cleaning.add_argument("--max-length", type=int, metavar="N", help="a side longer")
+    cleaning.add_argument("--ratio", type=float, metavar="R", help="a side more than R times as long as the other")
+    joint = parser.add_mutually_exclusive_group()
+    joint.add_argument("--joint", action="store_true", default=True, help="one BPE and dictionary (the default)")
+    joint.add_argument("--separate", dest="joint", action="store_false", help="a BPE and dictionary for each side")
+    joint.add_argument("--separate-dictionaries", action="store_true", help="one BPE, but a dictionary for each side")
+    add_bpe_arguments(parser, size=8000)
+    add_run_arguments(parser)
+    return parser
+
+
+def main() -> None:
+    """The command line: see ``--help``."""
+    arguments = _parser().parse_args()
+    languages = (arguments.src_lang, arguments.tgt_lang)
+    inputs = {"train": side_files(arguments.train, languages)}
+    if arguments.valid:
+        inputs["valid"] = side_files(arguments.valid, languages)
+    for number, prefix in enumerate(filter(None, arguments.test.split(","))):
+        inputs[f"test{number or ''}"] = side_files(prefix, languages)
+    if arguments.metric not in METRICS:
+        hint = nearest(arguments.metric, METRICS)
+        print(f"note: '{arguments.metric}' is no metric of this package: an extension has to define it{hint}")
+    preparation = PairsPreparation(
+        source_lang=arguments.src_lang,
+        target_lang=arguments.tgt_lang,
+        lowercase=arguments.lowercase,
+        tokenizer=arguments.tokenizer,
+        source_tokenizer=arguments.source_tokenizer,
+        source_normalization=list(filter(None, arguments.source_normalization.split(","))),
+        escape=not arguments.no_escape,
+        min_length=arguments.min_length,
+        max_length=arguments.max_length,
+        ratio=arguments.ratio,
+        valid_every=arguments.valid_every,
+        bpe=arguments.bpe,
+        bpe_size=arguments.bpe_size,
+        metric=arguments.metric,
+        joint=arguments.joint,
+        separate_dictionaries=arguments.separate_dictionaries,
+    )
+    prepare(preparation, inputs, arguments.output, arguments.workers)
+
+
+if __name__ == "__main__":
+    report_input_errors(main)

@@ -1,0 +1,78 @@
+"""What the scripts' command lines share: their help, how they end, and the commands that they are made of."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import logging
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from ..corpora.builtin import SUFFIXES
+from ..errors import report_input_errors
+from ..versions import add_version_argument
+from .configuration import CHECKOUT
+
+
+class ScriptParser(argparse.ArgumentParser):
+    """The options of ``scripts/<name>.sh``, whose help is the comment at the head of that file."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(prog=f"scripts/{name}.sh", allow_abbrev=False)
+        self._script = CHECKOUT / "scripts" / f"{name}.sh"
+        add_version_argument(self)
+
+    def format_help(self) -> str:
+        if not self._script.is_file():
+            return super().format_help()
+        lines = self._script.read_text(encoding="utf-8").splitlines()[1:]
+        comment = itertools.takewhile(lambda line: line.startswith("#"), lines)
+        return "".join(line.removeprefix("#").removeprefix(" ") + "\n" for line in comment)
+
+    def parse_after(self, what: str, arguments: Sequence[str]) -> tuple[str, argparse.Namespace, list[str]]:
+        """The first argument, our options among the others, and what is left of these for fairseq's command.
+
+        Args:
+            what: what the first argument names
+            arguments: of the command line
+        """
+        options, extra = self.parse_known_args(arguments[1:])
+        if arguments[:1] in ([], ["--help"], ["-h"], ["--version"]):
+            self.parse_args(arguments[:1] or ["--help"])
+        if arguments[0].startswith("-"):
+            self.error(f"{what} comes first, before {arguments[0]}")
+        return arguments[0], options, extra
+
+
+def main_of(main: Callable[[list[str]], None]) -> None:
+    """Runs an entry point. Bad input is one sentence and status 1; Ctrl-C and SIGTERM stop it, with status 130."""
+
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    # fairseq's parsers report at INFO that a user dir is imported and that optional packages are missing.
+    logging.disable(logging.INFO)
+    try:
+        report_input_errors(lambda: main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def script(name: str) -> str:
+    """The path of one of the checkout's scripts."""
+    return str(CHECKOUT / "scripts" / f"{name}.sh")
+
+
+def builtin_corpus(
+    task: str, text: object, data: object, preparation: Sequence[object]
+) -> tuple[list[object], list[object]]:
+    """The commands that write a built-in corpus to the folder ``text``, and prepare it in ``data``."""
+    source, target = SUFFIXES[task]
+    generate = [sys.executable, "-m", "fairseq_plugins.corpora.builtin", "--task", task, "--output", text, "--seed", 1]
+    files = [part for split in ("train", "valid", "test") for part in (f"--{split}", f"{text}/{split}")]
+    prepare = [script("prepare_parallel"), "--src-lang", source, "--tgt-lang", target, *files, *preparation]
+    return generate, [*prepare, "--output", data]

@@ -1,0 +1,258 @@
+"""A configuration: one YAML file for each experiment, which says what differs from the file named by its ``base``.
+
+The sections ``train`` and ``generate`` hold options of fairseq-train and fairseq-generate under their own names;
+fairseq's own parsers check them (:mod:`.fairseq_commands`). Nothing unknown is accepted anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from .. import extensions
+from ..errors import InputError, nearest
+from ..files import read_lines
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+# The keys that are ours; those of train and generate are fairseq's.
+KEYS = {
+    "data": ("folder",),
+    "evaluate": ("average", "metric"),
+    "paper": ("table", "row"),
+}
+SECTIONS = ("base", "extensions", "data", "train", "generate", "evaluate", "paper")
+
+
+class Value(NamedTuple):
+    """A scalar as it is spelt in the file (``1e-3`` stays ``1e-3``), and where it stands."""
+
+    text: str
+    file: Path
+    line: int
+
+    @property
+    def place(self) -> str:
+        """``FILE, line N``."""
+        return f"{self.file}, line {self.line}"
+
+
+Section = dict[str, Value]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a configuration file and its bases say together.
+
+    Attributes:
+        path: the file
+        data: ``folder``, the prepared data
+        train: options of fairseq-train, without the leading dashes
+        generate: options of fairseq-generate
+        evaluate: ``average``, the number of last epochs' checkpoints to average; ``metric``, what is scored by it where
+            that is not what the data is prepared for
+        paper: ``table`` and ``row``, where the paper's figures stand in ``configs/tables/``
+        extensions: files of the user's own with metrics or layers, those of the bases first
+    """
+
+    path: Path
+    data: Section = field(default_factory=dict)
+    train: Section = field(default_factory=dict)
+    generate: Section = field(default_factory=dict)
+    evaluate: Section = field(default_factory=dict)
+    paper: Section = field(default_factory=dict)
+    extensions: tuple[Path, ...] = ()
+
+    @property
+    def dataset(self) -> str:
+        """The name of the folder that the file stands in."""
+        return self.path.resolve().parent.name
+
+    @property
+    def model(self) -> str:
+        """The file's name without its ending."""
+        return self.path.stem
+
+    @property
+    def default_work(self) -> Path:
+        """Where this experiment's checkpoints and results go unless the user says otherwise."""
+        return CHECKOUT / "work" / self.dataset / self.model
+
+    @property
+    def data_folder(self) -> Path:
+        """The prepared data: ``data: folder:`` (relative to the checkout) or ``work/<dataset>/data``."""
+        folder = self.data.get("folder")
+        return CHECKOUT / (folder.text if folder else f"work/{self.dataset}/data")
+
+    @property
+    def average(self) -> int:
+        """How many of the last epochs' checkpoints evaluation averages; 0 takes the best checkpoint as it is."""
+        value = self.evaluate.get("average")
+        if value is None:
+            return 0
+        if not value.text.isdecimal():
+            raise InputError(f"{value.place}: average: '{value.text}' is not a number of checkpoints")
+        return int(value.text)
+
+    @property
+    def metric(self) -> str | None:
+        """The name of the metric that is scored by; None for that of the data."""
+        value = self.evaluate.get("metric")
+        return value.text if value else None
+
+    def load_extensions(self) -> None:
+        """Imports the extensions, here and in the commands that are started from here.
+
+        Raises:
+            InputError: one cannot be imported.
+        """
+        extensions.add(self.extensions)
+
+    def paper_row(self) -> dict[str, float | str] | None:
+        """The paper's figures for this experiment, or None where the configuration names none."""
+        if not self.paper:
+            return None
+        for key in KEYS["paper"]:
+            if key not in self.paper:
+                raise InputError(f"{self.path}: paper: {key} is missing; write paper: {{table: NAME, row: NAME}}")
+        table, row = self.paper["table"], self.paper["row"]
+        tables = CHECKOUT / "configs" / "tables"
+        path = tables / f"{table.text}.yaml"
+        if not path.is_file():
+            hint = nearest(table.text, [file.stem for file in tables.glob("*.yaml")])
+            raise InputError(f"{table.place}: there is no table {path}{hint}")
+        rows = {entry["system"]: entry for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["rows"]}
+        if row.text not in rows:
+            raise InputError(f"{row.place}: {path} has no row '{row.text}'{nearest(row.text, rows)}")
+        return {key: value for key, value in rows[row.text].items() if key not in ("config", "missing")}
+
+    def resolved(self) -> str:
+        """The YAML of what the file and its bases say together, every value as it is spelt there."""
+        resolver = yaml.resolver.Resolver()
+
+        def scalar(text: str) -> yaml.Node:
+            tag = resolver.resolve(yaml.ScalarNode, text, (True, False))
+            # Quoted, what looks like no value at all is text.
+            return yaml.ScalarNode("tag:yaml.org,2002:str" if tag == "tag:yaml.org,2002:null" else tag, text)
+
+        def mapping(entries: Iterable[tuple[str, yaml.Node]]) -> yaml.Node:
+            pairs = [(scalar(key), node) for key, node in entries]
+            return yaml.MappingNode("tag:yaml.org,2002:map", pairs, flow_style=False)
+
+        sections = ((name, getattr(self, name)) for name in SECTIONS if name not in ("base", "extensions"))
+        entries = [
+            (name, mapping((key, scalar(value.text)) for key, value in section.items()))
+            for name, section in sections
+            if section
+        ]
+        if self.extensions:
+            files = [scalar(str(path)) for path in self.extensions]
+            entries.insert(0, ("extensions", yaml.SequenceNode("tag:yaml.org,2002:seq", files, flow_style=False)))
+        root = mapping(entries)
+        return yaml.serialize(root, Dumper=yaml.SafeDumper, allow_unicode=True)
+
+
+def load(path: str | Path) -> Configuration:
+    """Reads a configuration and, recursively, its bases.
+
+    Raises:
+        InputError: a file is missing, is no YAML, or holds an unknown section or key; the message names file and line.
+            Options of fairseq are not looked at here.
+    """
+    path = Path(path)
+    content = _merged(path, ())
+    configuration = Configuration(path, **content.sections, extensions=tuple(dict.fromkeys(content.extensions)))
+    configuration.paper_row()
+    return configuration
+
+
+class _Content(NamedTuple):
+    """What a file says, or a file and its bases."""
+
+    base: Value | None
+    sections: dict[str, Section]
+    extensions: list[Path]
+
+
+def _merged(path: Path, descendants: tuple[Path, ...]) -> _Content:
+    if path.resolve() in descendants:
+        chain = " -> ".join(str(file) for file in (*descendants, path.resolve()))
+        raise InputError(f"{path}: a configuration cannot be its own base ({chain})")
+    own = _read(path)
+    if own.base is None:
+        return own
+    base_path = path.parent / own.base.text
+    if not base_path.is_file():
+        raise InputError(
+            f"{own.base.place}: base: there is no file {base_path} (its place is beside the configuration)"
+        )
+    base = _merged(base_path, (*descendants, path.resolve()))
+    for name, section in own.sections.items():
+        base.sections[name] = {**base.sections.get(name, {}), **section}
+    return base._replace(extensions=[*base.extensions, *own.extensions])
+
+
+def _read(path: Path) -> _Content:
+    """One file."""
+    # Nodes instead of plain values: they know their lines, and keep a number as it is spelt.
+    try:
+        root = yaml.compose("\n".join(read_lines(path)), Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or getattr(error, "reason", "it cannot be read")
+        raise InputError(f"{path}, line {mark.line + 1 if mark else 1}: not valid YAML: {problem}") from None
+    if root is None:
+        raise InputError(f"{path}: the file is empty; it needs a section 'train' with an 'arch'")
+    content = _Content(None, {}, [])
+    for name, node in _entries(root, path, SECTIONS, "section"):
+        if name == "base":
+            content = content._replace(base=_value(node, path, name))
+        elif name == "extensions":
+            content.extensions.extend(_files(node, path))
+        else:
+            keys = _entries(node, path, KEYS.get(name), "key")
+            content.sections[name] = {key: _value(value, path, key) for key, value in keys}
+    return content
+
+
+def _files(node: yaml.Node, path: Path) -> list[Path]:
+    """The files of ``extensions``, which stand relative to the configuration."""
+    if not isinstance(node, yaml.SequenceNode):
+        line = node.start_mark.line + 1
+        raise InputError(f"{path}, line {line}: extensions: a list of files was expected, such as [my_metric.py]")
+    values = [_value(item, path, "extensions") for item in node.value]
+    files = [(path.parent / value.text).resolve() for value in values]
+    for value, file in zip(values, files, strict=True):
+        if not file.is_file():
+            raise InputError(f"{value.place}: extensions: there is no file {file}")
+    return files
+
+
+def _entries(node: yaml.Node, path: Path, known: Iterable[str] | None, kind: str) -> list[tuple[str, yaml.Node]]:
+    """The items of a mapping, each key once and, unless ``known`` is None, one of ``known``."""
+    if not isinstance(node, yaml.MappingNode):
+        raise InputError(f"{path}, line {node.start_mark.line + 1}: 'name: value' was expected here")
+    entries: dict[str, yaml.Node] = {}
+    for key, value in node.value:
+        place = f"{path}, line {key.start_mark.line + 1}"
+        if not isinstance(key, yaml.ScalarNode):
+            raise InputError(f"{place}: the name of a {kind} was expected here")
+        if known is not None and key.value not in known:
+            raise InputError(f"{place}: unknown {kind} '{key.value}'{nearest(key.value, known)}")
+        if key.value in entries:
+            raise InputError(f"{place}: {kind} '{key.value}' stands here for the second time")
+        entries[key.value] = value
+    return list(entries.items())
+
+
+def _value(node: yaml.Node, path: Path, key: str) -> Value:
+    place = f"{path}, line {node.start_mark.line + 1}"
+    if not isinstance(node, yaml.ScalarNode):
+        raise InputError(f"{place}: {key}: one value was expected; write a list as fairseq does, such as '1e-3,5e-4'")
+    if node.tag == "tag:yaml.org,2002:null":
+        raise InputError(f"{place}: {key}: the value is missing")
+    return Value(node.value, path, node.start_mark.line + 1)

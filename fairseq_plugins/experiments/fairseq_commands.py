@@ -1,0 +1,269 @@
+"""A configuration → fairseq's exact commands, their options checked by fairseq's own parsers."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import re
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from .. import register
+from ..errors import InputError, nearest
+from .configuration import Configuration, Section
+from .prepared_data import PreparedData
+
+# Set by the scripts' own arguments: in a configuration they would tie an experiment to one place.
+RESERVED = {
+    "user-dir": "it is always this package",
+    "save-dir": "say --work DIR to scripts/train.sh",
+    "path": "say --checkpoint FILE to scripts/evaluate.sh",
+    "results-path": "say --work DIR to scripts/evaluate.sh",
+    "gen-subset": "say --subset NAME to scripts/evaluate.sh",
+    "source-lang": "the prepared data says it",
+    "target-lang": "the prepared data says it",
+}
+
+
+def train_command(
+    configuration: Configuration, data: PreparedData, work: Path, gpus: int | None, extra: Sequence[str]
+) -> list[str]:
+    """The fairseq-train command of a configuration.
+
+    Args:
+        configuration: the experiment
+        data: the prepared data
+        work: the work folder; checkpoints go to ``checkpoints`` below it
+        gpus: how many GPUs of this machine, 0 for the CPU, None for all there are
+        extra: further options; they win over the configuration's
+
+    Raises:
+        InputError: an option or a value that fairseq's parser does not know, or more GPUs than there are.
+    """
+    architecture(configuration, extra)
+    options = option_arguments("train", configuration.train, extra)
+    command = [executable("fairseq-train"), *data.arguments(), "--save-dir", str(work / "checkpoints")]
+    command += options
+    available = available_gpus()
+    if gpus is None:
+        gpus = 0 if "--cpu" in [*options, *extra] else available
+    if gpus > available:
+        raise InputError(f"--gpus {gpus}: PyTorch sees {available} GPUs here; ask for at most as many, 0 is the CPU")
+    # Said even for one process: fairseq's default is as many as there are GPUs, with --cpu too.
+    command += ["--distributed-world-size", str(max(1, gpus)), *(["--cpu"] if gpus == 0 else [])]
+    share = share_of(configuration, extra, processes(command, extra))
+    return check("train", command, configuration.train, [*extra, *share.options])
+
+
+def processes(command: Sequence[str], extra: Sequence[str] = ()) -> int:
+    """In how many processes a fairseq-train command with these further options trains."""
+    number = option([*command, *extra], "--distributed-world-size")
+    return int(number) if number is not None and number.isdecimal() else 1
+
+
+class Share(NamedTuple):
+    """What each of several processes does of a batch.
+
+    Attributes:
+        options: of fairseq-train, by which all of them together take the batch that the experiment says
+        note: what to tell the user; empty for one process
+    """
+
+    options: list[str]
+    note: str
+
+
+def share_of(configuration: Configuration, extra: Sequence[str], number: int) -> Share:
+    """How ``number`` processes share the batch of an experiment, which fairseq would multiply by their number.
+
+    Batches before an update (``--update-freq``) are shared out first, then the batch itself.
+    """
+    values = {key: value.text for key, value in configuration.train.items()}
+    names = {"update-freq": ("--update-freq",), "max-tokens": ("--max-tokens",)}
+    names["batch-size"] = ("--batch-size", "--max-sentences")
+    given = {key: option(extra, *own) or values.get(key) for key, own in names.items()}
+    frequencies = (given.pop("update-freq") or "1").split(",")
+    sizes = {key: value for key, value in given.items() if value is not None}
+    if number < 2 or not all(text.isdecimal() for text in (*frequencies, *sizes.values())):
+        return Share([], "")
+    common = math.gcd(number, *map(int, frequencies))
+    rest = number // common
+    if any(int(size) % rest for size in sizes.values()) or (rest > 1 and not sizes):
+        whole = " and ".join(
+            f"{'/'.join(f'{number * int(size) * int(times):,}' for times in frequencies)} ({key})"
+            for key, size in sizes.items()
+        )
+        return Share([], f"{number} processes: a batch is {number} times what the experiment says: {whole}")
+    options = []
+    if common > 1:
+        options += ["--update-freq", ",".join(str(int(text) // common) for text in frequencies)]
+    if rest > 1:
+        options += [part for key, size in sizes.items() for part in (f"--{key}", str(int(size) // rest))]
+    return Share(options, f"{number} processes share a batch: each has {' '.join(options)}")
+
+
+def generate_command(
+    configuration: Configuration,
+    data: PreparedData,
+    checkpoint: str,
+    subset: str,
+    gpus: int | None,
+    extra: Sequence[str],
+) -> list[str]:
+    """The fairseq-generate command by which ``checkpoint`` (or several, ``a.pt:b.pt``) translates a subset.
+
+    Its output is in subwords, which the preparation of the data joins.
+    """
+    options = option_arguments("generate", configuration.generate, extra)
+    command = [executable("fairseq-generate"), *data.arguments(), "--path", checkpoint, "--gen-subset", subset]
+    command += ["--scoring", "unscored", *options, *decoding_device(gpus)]
+    return check("generate", command, configuration.generate, extra)
+
+
+def interactive_command(
+    data: PreparedData, checkpoint: str, source: Path, gpus: int | None, extra: Sequence[str]
+) -> list[str]:
+    """The fairseq-interactive command that translates the sentences, in BPE, of the file ``source``."""
+    command = [executable("fairseq-interactive"), *data.arguments(), "--path", checkpoint, "--input", str(source)]
+    # Sentences of similar length are batched within a buffer.
+    command += ["--buffer-size", "1024", "--batch-size", "32"]
+    return check("interactive", [*command, *decoding_device(gpus)], {}, extra)
+
+
+def decoding_device(gpus: int | None) -> list[str]:
+    """Where a decoding command computes: on the CPU where ``gpus`` is 0, or None and there is none."""
+    return ["--cpu"] if gpus == 0 or available_gpus() == 0 else []
+
+
+def option(arguments: Sequence[str], *names: str) -> str | None:
+    """The value of an option among arguments; the last one counts; None where it is not there."""
+    value = None
+    for argument, following in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
+        name, equals, attached = argument.partition("=")
+        if name in names:
+            value = attached if equals else following
+    return value
+
+
+def architecture(configuration: Configuration, extra: Sequence[str] = ()) -> str:
+    """The architecture that is trained.
+
+    Raises:
+        InputError: neither the configuration nor the further options name one.
+    """
+    chosen = option(extra, "--arch", "-a")
+    if chosen is None and "arch" not in configuration.train:
+        raise InputError(f"{configuration.path}: train: arch is missing; name an architecture")
+    return chosen or configuration.train["arch"].text
+
+
+def executable(name: str) -> str:
+    """fairseq's command ``name`` of the environment that runs this.
+
+    Raises:
+        InputError: it is not installed there.
+    """
+    path = Path(sysconfig.get_path("scripts")) / name
+    if not path.exists():
+        raise InputError(f"{path} is not there; install fairseq into this environment with scripts/install.sh")
+    return str(path)
+
+
+def available_gpus() -> int:
+    """How many GPUs PyTorch sees."""
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def option_arguments(kind: str, section: Section, extra: Sequence[str] = ()) -> list[str]:
+    """A section of a configuration as command-line arguments, in the order of the file.
+
+    Args:
+        kind: ``train`` or ``generate``, whose options these are
+        section: the options; a flag is ``true`` or ``false`` (the same as leaving it out)
+        extra: the command line's further options, which may choose another architecture, with options of its own
+
+    Raises:
+        InputError: fairseq's parser does not know an option or a choice; the message names the nearest, file and line.
+    """
+    options = _options(kind, section, extra)
+    arguments = []
+    for key, value in section.items():
+        if key in RESERVED:
+            raise InputError(f"{value.place}: '{key}' cannot stand in a configuration: {RESERVED[key]}")
+        action = options.get(f"--{key}")
+        if action is None:
+            known = [option[2:] for option in options if option.startswith("--")]
+            raise InputError(f"{value.place}: fairseq-{kind} has no option '{key}'{nearest(key, known)}")
+        if action.nargs == 0:
+            if value.text not in ("true", "false"):
+                raise InputError(f"{value.place}: {key} is a flag: write true or false, not '{value.text}'")
+            arguments += [f"--{key}"] if value.text == "true" else []
+        elif value.text.startswith("-") and not re.fullmatch(r"-\d*\.?\d+", value.text):
+            arguments.append(f"--{key}={value.text}")
+        else:
+            arguments += [f"--{key}", value.text]
+    return arguments
+
+
+def check(kind: str, command: Sequence[str], section: Section, extra: Sequence[str]) -> list[str]:
+    """A whole command, the command line's further options at its end, after fairseq's own parser has read it.
+
+    Raises:
+        InputError: the parser refuses it; where the configuration is the reason, the message names file and line.
+    """
+    register()
+    from fairseq import options as fairseq_options
+
+    for key, remedy in RESERVED.items():
+        if option(extra, f"--{key}") is not None:
+            raise InputError(f"--{key} cannot be passed on to fairseq-{kind}: {remedy}")
+    command = [*command, *extra]
+    parser = _parser(kind, section)
+    _, unknown = fairseq_options.parse_args_and_arch(parser, input_args=command[1:], parse_known=True)
+    if unknown:
+        known = [option for option in parser._option_string_actions if option.startswith("--")]
+        raise InputError(f"fairseq-{kind} has no option '{unknown[0]}'{nearest(unknown[0].split('=')[0], known)}")
+    return command
+
+
+def _parser(kind: str, section: Section) -> argparse.ArgumentParser:
+    """fairseq's parser; what it refuses becomes an InputError."""
+    register()
+    from fairseq import options as fairseq_options
+
+    parser = {
+        "train": fairseq_options.get_training_parser,
+        "generate": fairseq_options.get_generation_parser,
+        "interactive": fairseq_options.get_interactive_generation_parser,
+    }[kind]()
+
+    def error(message: str) -> NoReturn:
+        found = re.match(r"argument (?:-\w/)?--([\w-]+)", message)
+        value = section.get(found[1]) if found else None
+        raise InputError(f"{value.place}: {message}" if value else f"fairseq-{kind}: {message}")
+
+    parser.error = error
+    return parser
+
+
+def _options(kind: str, section: Section, extra: Sequence[str]) -> dict[str, argparse.Action]:
+    """Every option of fairseq's parser, with those that the chosen architecture, task, optimizer … bring along."""
+    from fairseq import options as fairseq_options
+
+    parser = _parser(kind, section)
+    choices = []
+    for key, value in section.items():
+        action = parser._option_string_actions.get(f"--{key}")
+        if action is not None and action.choices is not None:
+            if value.text not in action.choices:
+                hint = nearest(value.text, map(str, action.choices))
+                raise InputError(f"{value.place}: {key}: fairseq knows no '{value.text}'{hint}")
+            choices += [f"--{key}", value.text]
+    # Parsing is what makes fairseq add the options of the architecture and the other choices to the parser.
+    fairseq_options.parse_args_and_arch(parser, input_args=["data", *choices, *extra], parse_known=True)
+    return parser._option_string_actions

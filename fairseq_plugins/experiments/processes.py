@@ -1,0 +1,74 @@
+"""Commands: how they are shown, run and stopped, one at a time in a work folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from ..files import locked
+
+
+def shown(command: Sequence[str]) -> str:
+    """A command as it can be pasted into a shell."""
+    return shlex.join(command)
+
+
+def run(
+    command: Sequence[str],
+    on_line: Callable[[str], object],
+    stderr: int | None = None,
+    pass_fds: Sequence[int] = (),
+) -> int:
+    """Runs a command, hands over each line of its standard output, and returns its exit status.
+
+    The command does not outlive us: it is stopped when we are.
+
+    Args:
+        command: program and arguments
+        on_line: called with each line, its line end included
+        stderr: None, our own, so that fairseq sees the terminal and draws its progress bar there; or
+            ``subprocess.STDOUT``, which makes its lines part of the output
+        pass_fds: file descriptors that the command inherits
+    """
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        pass_fds=pass_fds,
+        # Today's libraries write a page of deprecation warnings about fairseq 0.12, in which an error would get lost.
+        env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **os.environ},
+    )
+    try:
+        for line in process.stdout:
+            on_line(line)
+        return process.wait()
+    except BaseException:
+        # Not SIGINT: a shell that starts us in the background has us and the command ignore it.
+        process.terminate()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        raise
+
+
+@contextlib.contextmanager
+def only_one(folder: Path, what: str = "a training") -> Iterator[int]:
+    """Keeps a second training out of a work folder; yields the lock's file descriptor, for the command to inherit.
+
+    Inherited, the lock stays while the command runs, even when only its parent was killed.
+
+    Raises:
+        InputError: another process holds the lock.
+    """
+    refusal = f"{folder}: {what} is at work there; wait for it, or give another --work"
+    with locked(folder / ".lock", refusal) as descriptor:
+        yield descriptor

@@ -1,0 +1,16 @@
+"""Options of fairseq's own commands that it has, and that do nothing or fail; a file for each.
+
+``--cpu --distributed-world-size N`` trains with N processes, ``--replace-unk`` copies unknown words. ``apply()`` is
+called when the package registers itself, after ``compat.apply()``.
+"""
+
+from __future__ import annotations
+
+
+def apply() -> None:
+    """Puts all of them into fairseq. Further calls change nothing."""
+    from .cpu_data_parallel import train_data_parallel_on_cpu
+    from .unknown_words import replace_unknown_words
+
+    train_data_parallel_on_cpu()
+    replace_unknown_words()

@@ -1,0 +1,60 @@
+"""``scripts/report.sh``: a page about one experiment, or about several side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import InputError
+from ..experiments import results
+from ..experiments.command_line import ScriptParser, main_of
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Writes the report and prints where."""
+    parser = ScriptParser("report")
+    parser.add_argument("work", nargs="+")
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--title")
+    parser.add_argument("--subtitle")
+    parser.add_argument("--notice")
+    options = parser.parse_args(arguments)
+    works = dict(map(named, options.work))
+    if len(works) < len(options.work):
+        raise InputError(f"{' '.join(options.work)}: two have one name; give others, as in NAME=WORK")
+    for work in works.values():
+        results.required(work)
+    output = options.output or (next(iter(works.values())) / "report.html" if len(works) == 1 else None)
+    if output is None:
+        raise InputError("--output is missing: say where the report of several experiments goes")
+    if output.is_dir():
+        raise InputError(f"--output {output} is a folder; name a file in it")
+
+    # Not at the head of the file: what is wrong in the arguments is said before PyTorch is there.
+    from . import page
+    from .experiment import attention_figures, experiment_report, spread_samples, systems_report
+
+    if len(works) == 1:
+        [work] = works.values()
+        samples = spread_samples(work)
+        report = experiment_report(work, attention_figures(work) if samples else [], samples)
+        given = {"title": options.title, "subtitle": options.subtitle, "notice": options.notice}
+        report = dataclasses.replace(report, **{name: text for name, text in given.items() if text is not None})
+    else:
+        title, subtitle = options.title or " and ".join(works), options.subtitle or "Several systems side by side"
+        report = systems_report(works, title, subtitle, options.notice)
+    page.write(report, output)
+    print(output)
+
+
+def named(given: str) -> tuple[str, Path]:
+    """A system and its work folder, out of ``NAME=WORK`` or ``WORK``, whose name is that of the folder."""
+    name, equals, folder = given.partition("=")
+    if not equals or Path(given).is_dir():
+        return Path(given).name, Path(given)
+    return name, Path(folder)
+
+
+if __name__ == "__main__":
+    main_of(main)

@@ -1,0 +1,311 @@
+"""Metrics: the one place that knows what outputs are scored by. Everybody else asks a :class:`Metric`, whichever it is.
+
+A metric of your own is a file that a configuration names (``extensions: [my_metric.py]``), with a class and its
+registration::
+
+    class Perplexity(Metric):
+        name, label = "perplexity", "perplexity"
+        columns = (Column("perplexity", "perplexity", higher_is_better=False),)
+
+        def statistics(self, outputs, references):
+            return np.array([[-sum(line), len(line)] for line in self.log_probabilities(outputs)])
+
+        def scores_of(self, summed):
+            return np.exp(summed[:1] / summed[1])
+
+    register_metric(Perplexity())
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import InputError, nearest
+from ..files import read_lines
+from .significance import SAMPLES, SEED, Comparison, paired_bootstrap
+
+BUILT_IN = {"bleu": ".bleu", "rouge": ".rouge"}
+"""Name → the module that registers it, imported when it is asked for."""
+
+_metrics: dict[str, Metric] = {}
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a system made of N sentences.
+
+    Attributes:
+        tokens: N lines of tokens
+        text: N lines of text
+        log_probabilities: of each line the natural logarithm of the probability of every token that the model produced
+            or read, the end of the sentence included; None where nobody kept it
+    """
+
+    tokens: Sequence[str]
+    text: Sequence[str]
+    log_probabilities: Sequence[Sequence[float]] | None = None
+
+
+@dataclass(frozen=True)
+class References:
+    """What N sentences should become, in one or several ways.
+
+    Attributes:
+        tokens: one or several lists of N lines of tokens
+        text: the same as text
+        lowercase: whether case does not count
+    """
+
+    tokens: Sequence[Sequence[str]]
+    text: Sequence[Sequence[str]]
+    lowercase: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """One number of a metric.
+
+    Attributes:
+        key: in ``results.json``
+        label: in tables
+        name: where it stands alone; the label unless it is given
+        higher_is_better: whether the better of two systems has more of it
+        form: how it is written, as in ``format``
+        signature: the key in ``results.json`` of how it was computed; ``<key>_signature`` unless it is given
+        paper: the key of the papers' figures in ``configs/tables``; None where they have none
+        largest: the largest value that there is; None where there is no limit
+    """
+
+    key: str
+    label: str
+    name: str = ""
+    higher_is_better: bool = True
+    form: str = ".2f"
+    signature: str = ""
+    paper: str | None = None
+    largest: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.name or self.label)
+        object.__setattr__(self, "signature", self.signature or f"{self.key}_signature")
+
+    def advance(self, difference: float) -> float:
+        """How much better a system is that has ``difference`` more."""
+        return difference if self.higher_is_better else -difference
+
+    def comparative(self, difference: float) -> str:
+        """``better``, ``worse`` or ``equal``: what a system is that has ``difference`` more."""
+        advance = self.advance(difference)
+        return "better" if advance > 0 else "worse" if advance < 0 else "equal"
+
+
+class Metric(ABC):
+    """A way to score outputs: one number or several that belong together.
+
+    A metric says what it sums over the sentences (:meth:`statistics`), and what the sums come to (:meth:`scores_of`).
+    From these follow the score of a file and of each sentence, the comparison of two systems, and scores by length.
+    """
+
+    name: ClassVar[str]
+    """In ``preparation.json``, configurations and ``configs/tables``."""
+    label: ClassVar[str]
+    """What people call it."""
+    columns: tuple[Column, ...]
+    """Its numbers, in the order of tables."""
+    decoding: ClassVar[str] = "generate"
+    """How the outputs that it scores are made: a key of ``experiments.decoding.DECODINGS``."""
+    options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Its own options in commands that score files: name → what argparse takes."""
+
+    @abstractmethod
+    def statistics(self, outputs: Outputs, references: References) -> np.ndarray:
+        """What the numbers are made of: (N, K), a row for each sentence, or for each token, document, … that counts."""
+
+    @abstractmethod
+    def scores_of(self, summed: np.ndarray) -> np.ndarray:
+        """The numbers, (columns,), of rows of :meth:`statistics` summed up, (K,)."""
+
+    @property
+    def title(self) -> str:
+        """What the papers' figures of it are called all together."""
+        return self.label
+
+    @property
+    def main(self) -> Column:
+        """The number that is shown where there is room for one."""
+        return self.columns[0]
+
+    @property
+    def sentence_label(self) -> str:
+        """What the scores of single sentences are called."""
+        return self.main.name
+
+    @property
+    def signature_labels(self) -> dict[str, str]:
+        """Key of a signature in ``results.json`` → what was computed so."""
+        return {column.signature: column.label for column in self.columns}
+
+    def only(self, *keys: str) -> Metric:
+        """The same metric with some of its columns."""
+        metric = copy.copy(self)
+        metric.columns = tuple(column for column in self.columns if column.key in keys)
+        return metric
+
+    def signature(self, column: Column, references: References, bootstrap: str | None = None) -> str:
+        """How a number was computed, in sacreBLEU's manner.
+
+        Args:
+            column: the number
+            references: what the outputs were compared with
+            bootstrap: samples and seed, ``bs:1000|seed:12345``, where sentences were sampled
+        """
+        parts = [f"nrefs:{len(references.text)}", bootstrap, self.name]
+        return "|".join(part for part in parts if part)
+
+    def scores(self, outputs: Outputs, references: References) -> dict[str, Any]:
+        """What ``results.json`` says of a system: each column and its signature."""
+        values = self.scores_of(self.statistics(outputs, references).sum(axis=0))
+        scores: dict[str, Any] = {}
+        for column, value in zip(self.columns, values, strict=True):
+            scores[column.key] = round(float(value), 2)
+            scores[column.signature] = self.signature(column, references)
+        return scores
+
+    def interval(self, scores: Mapping[str, Any], column: Column) -> tuple[float, float] | None:
+        """The 95 % interval of a number in ``results.json``, where the metric has one there."""
+        return scores.get(f"{self.name}_intervals", {}).get(column.label)
+
+    def explanations(self, scores: Mapping[str, Any]) -> list[str]:
+        """How the numbers in ``results.json`` were computed, a line for each signature."""
+        return [f"{label}: {scores[key]}" for key, label in self.signature_labels.items() if key in scores]
+
+    def sentence_scores(self, outputs: Outputs, references: References) -> np.ndarray:
+        """The main number of each sentence by itself, (N,)."""
+        single = self.only(self.main.key)
+        return np.array([single.scores_of(row)[0] for row in single.statistics(outputs, references)])
+
+    def compare(
+        self,
+        baseline: Outputs,
+        system: Outputs,
+        references: References,
+        *,
+        samples: int = SAMPLES,
+        seed: int = SEED,
+    ) -> dict[str, Comparison]:
+        """Whether two systems differ by more than chance, by column's key: paired bootstrap over the rows.
+
+        Args:
+            baseline, system: of the same sentences
+            references: of these
+            samples: of the test set
+            seed: of the sampling, at least 1
+
+        Raises:
+            ValueError: no rows, different numbers of them, no sample, or a seed below 1.
+        """
+        rows = [self.statistics(outputs, references) for outputs in (baseline, system)]
+        found = paired_bootstrap(*rows, self.scores_of, samples=samples, seed=seed)
+        return {
+            column.key: comparison.signed(self.signature(column, references, comparison.signature))
+            for column, comparison in zip(self.columns, found, strict=True)
+        }
+
+    def paper_figures(self, row: Mapping[str, Any], subset: str) -> dict[str, float]:
+        """The paper's figures in a row of ``configs/tables``, by column's key; for one of several sets, by its name."""
+        columns = [column for column in self.columns if column.paper is not None]
+        if columns and subset in row:
+            return {columns[0].key: row[subset]}
+        return {column.key: row[column.paper] for column in columns if column.paper in row}
+
+    def read(self, path: Path) -> Outputs:
+        """A file of outputs, one line for each sentence.
+
+        Raises:
+            InputError: there is no such file, or a line is not what this metric scores.
+        """
+        lines = list(read_lines(path))
+        return Outputs(lines, lines)
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Adds the metric's own options to a command that scores files."""
+        for name, settings in self.options.items():
+            parser.add_argument(f"--{name}", **settings)
+
+    def configured(self, arguments: argparse.Namespace) -> Metric:
+        """The metric as its own options want it."""
+        return self
+
+    def log_probabilities(self, outputs: Outputs) -> Sequence[Sequence[float]]:
+        """The outputs' logarithms of probabilities, for a metric that cannot do without.
+
+        Raises:
+            InputError: nobody kept them.
+        """
+        if outputs.log_probabilities is None:
+            raise InputError(
+                f"{self.label} needs the probability of each token; translate with scripts/evaluate.sh again"
+            )
+        return outputs.log_probabilities
+
+
+def register_metric(metric: Metric) -> None:
+    """Makes a metric known under its name.
+
+    Raises:
+        ValueError: another one has this name.
+    """
+    known = _metrics.setdefault(metric.name, metric)
+    if type(known) is not type(metric):
+        raise ValueError(f"there is a metric '{metric.name}' already, {type(known).__qualname__}")
+
+
+def metric_named(name: str) -> Metric:
+    """The metric that goes by a name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in _metrics and name in BUILT_IN:
+        importlib.import_module(BUILT_IN[name], __package__)
+    if name not in _metrics:
+        known = sorted({*_metrics, *BUILT_IN})
+        raise InputError(
+            f"there is no metric '{name}'{nearest(name, known)}; there are {', '.join(known)}, "
+            f"and your own where a configuration's 'extensions' names its file"
+        )
+    return _metrics[name]
+
+
+def all_metrics() -> list[Metric]:
+    """Every metric: those that are built in, then the user's own."""
+    return [metric_named(name) for name in dict.fromkeys([*BUILT_IN, *_metrics])]
+
+
+def metrics_of(keys: Container[str]) -> list[Metric]:
+    """The metrics that have a number among the keys of a ``results.json``."""
+    return [metric for metric in all_metrics() if any(column.key in keys for column in metric.columns)]
+
+
+def read_numbers(path: Path) -> list[list[float]]:
+    """Numbers, several on each line, separated by spaces.
+
+    Raises:
+        InputError: there is no such file, or something else stands there; the message names file and line.
+    """
+    rows = []
+    for place, line in enumerate(read_lines(path), start=1):
+        try:
+            rows.append([float(text) for text in line.split()])
+        except ValueError as error:
+            raise InputError(f"{path}, line {place}: {error}; numbers between spaces are wanted") from None
+    return rows

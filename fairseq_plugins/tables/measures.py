@@ -1,0 +1,181 @@
+"""What the figures of a paper's table are: scores of a metric, or numbers of an analysis. Tables ask it which."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..errors import InputError
+from ..experiments import results
+from ..experiments.decoding import DECODINGS
+from ..experiments.prepared_data import PreparedData
+from ..scoring.metrics import Metric, metric_named
+from ..scoring.significance import Comparison
+
+if TYPE_CHECKING:
+    from .tables import Row
+
+
+class Measure(ABC):
+    """The figures of one table.
+
+    Attributes:
+        name: in ``configs/tables``
+        title: what all of them are called
+        form: how one is written, as in ``format``
+        columns: key of the paper's figures → what it is called; where there are several test sets, the sets
+        sets: the test sets that the paper has figures of; ``test`` where it is one
+        metric: whose scores they are; None for an analysis
+        analysis: the command of :mod:`fairseq_plugins.analysis` that they come from; None for scores
+    """
+
+    name: str
+    title: str
+    form: str
+    columns: Mapping[str, str]
+    sets: tuple[str, ...] = ("test",)
+    metric: Metric | None = None
+    analysis: ClassVar[str | None] = None
+
+    @property
+    def heading(self) -> str:
+        """What the paper's figures are called at the head of their column."""
+        return self.title
+
+    @abstractmethod
+    def figures_of(self, row: Row, work: Path, found: Mapping[str, Any], small: bool) -> dict[str, float]:
+        """Our figures of one experiment, by column.
+
+        Args:
+            row: of the table
+            work: the experiment's work folder
+            found: its ``results.json``
+            small: whether it is of the small scale, where there is one test set
+
+        Raises:
+            KeyError, FileNotFoundError: one is missing.
+        """
+
+    @abstractmethod
+    def notes(self, found: Mapping[str, Any]) -> list[str]:
+        """How the figures were computed."""
+
+    def compared(
+        self, baseline: Path, work: Path, found: Mapping[str, Any], columns: Sequence[str]
+    ) -> dict[str, Comparison]:
+        """Whether a row differs from the baseline of the same seed by more than chance, by column."""
+        return {}
+
+    def comparative(self, column: str, difference: float) -> str:
+        """``better``, ``worse`` or ``equal``: what a row is that has ``difference`` more than another."""
+        return "different" if difference else "equal"
+
+    def systems(self, works: Mapping[str, Path]) -> dict[str, Path]:
+        """What a page shows side by side: the work folders of the rows, by their names."""
+        return dict(works)
+
+
+class Scores(Measure):
+    """The scores of a metric, on one test set or on several."""
+
+    def __init__(self, metric: Metric, sets: Sequence[str] | None = None) -> None:
+        self.metric = metric
+        self.name, self.title, self.form = metric.name, metric.title, metric.main.form
+        self._columns = {column.paper: column for column in metric.columns if column.paper is not None}
+        self._has_several_sets = sets is not None
+        if sets is not None:
+            self.sets, self.columns = tuple(sets), {name: name for name in sets}
+        else:
+            self.columns = {key: column.name for key, column in self._columns.items()}
+
+    @property
+    def heading(self) -> str:
+        return f"{self.title} ({' / '.join(self.columns)})" if self._has_several_sets else self.title
+
+    @property
+    def _first(self) -> str:
+        """The key of the number that is given for each of several sets."""
+        return next(iter(self._columns.values())).key
+
+    def figures_of(self, row: Row, work: Path, found: Mapping[str, Any], small: bool) -> dict[str, float]:
+        if not self._has_several_sets:
+            return {name: found[column.key] for name, column in self._columns.items()}
+        if small:
+            return {"test": found[self._first]}
+        split_of = data_of(work, found).preparation.split_of
+        sets = {name: found if split_of(name) == "test" else found["subsets"][name] for name in self.sets}
+        return {name: scores[self._first] for name, scores in sets.items()}
+
+    def notes(self, found: Mapping[str, Any]) -> list[str]:
+        signatures = dict.fromkeys(column.signature for column in self._columns.values())
+        return [f"{self.title}: {found[key]}." for key in signatures if key in found]
+
+    def compared(
+        self, baseline: Path, work: Path, found: Mapping[str, Any], columns: Sequence[str]
+    ) -> dict[str, Comparison]:
+        data = data_of(work, found)
+        if not self._has_several_sets:
+            metric = self.metric.only(*(self._columns[name].key for name in columns))
+            compared = self._compared(metric, baseline, work, data, "test")
+            return {name: compared[self._columns[name].key] for name in columns}
+        metric = self.metric.only(self._first)
+        return {
+            name: self._compared(metric, baseline, work, data, data.preparation.split_of(name))[self._first]
+            for name in columns
+        }
+
+    def _compared(
+        self, metric: Metric, baseline: Path, work: Path, data: PreparedData, subset: str
+    ) -> dict[str, Comparison]:
+        decoding = DECODINGS[metric.decoding]
+        theirs, ours = (decoding.read(folder / "generate", data, subset) for folder in (baseline, work))
+        return metric.compare(theirs, ours, decoding.references(data, subset))
+
+    def comparative(self, column: str, difference: float) -> str:
+        return self._columns.get(column, self.metric.main).comparative(difference)
+
+
+class Entropies(Measure):
+    """The entropy of the attention of each of DPN-S2S's flows: rows of one model."""
+
+    name, title, form = "entropy", "entropy in nats", ".3f"
+    columns = {"entropy": "entropy"}
+    analysis = "entropy"
+
+    def figures_of(self, row: Row, work: Path, found: Mapping[str, Any], small: bool) -> dict[str, float]:
+        content = json.loads((work / "analysis" / f"{self.analysis}.json").read_text(encoding="utf-8"))
+        return {"entropy": content["entropy"][row.flow]}
+
+    def notes(self, found: Mapping[str, Any]) -> list[str]:
+        return ["Forced decoding of the test set's references; natural logarithm; mean over tokens, then sentences."]
+
+    def systems(self, works: Mapping[str, Path]) -> dict[str, Path]:
+        return {"DPN-S2S": next(iter(works.values()))}
+
+
+def measure_named(name: str, sets: Sequence[str] | None = None) -> Measure:
+    """The measure that a table names: ``entropy``, or a metric.
+
+    Args:
+        name: of the measure
+        sets: the test sets that the paper has figures of, where they are several
+
+    Raises:
+        InputError: there is no such metric.
+    """
+    return Entropies() if name == Entropies.name else Scores(metric_named(name), sets)
+
+
+def data_of(work: Path, found: Mapping[str, Any]) -> PreparedData:
+    """The data that an experiment was made with.
+
+    Raises:
+        InputError: it is not there any more.
+    """
+    data = results.prepared_data(found)
+    if data is None:
+        raise InputError(f"{work}: its prepared data is not there any more; prepare it again")
+    return data

@@ -1,0 +1,145 @@
+"""The papers' tables as data: ``configs/tables/*.yaml``, and what ``configs/small/*.yaml`` makes of a configuration."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import InputError, nearest
+from ..experiments import configuration as configurations
+from ..experiments.configuration import CHECKOUT
+from ..files import read_lines
+from .measures import Measure, measure_named
+
+TABLES = CHECKOUT / "configs" / "tables"
+SMALL = CHECKOUT / "configs" / "small"
+SCALES = ("paper", "small")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One system of a table.
+
+    Attributes:
+        system: its name in the paper
+        figures: the paper's, by metric or by evaluation set
+        parameters: the paper's number, in millions
+        config: the configuration that trains it; None where the paper quotes somebody else, or where it is ``missing``
+        missing: why there is no configuration of a system of the paper's
+        flow: the attention flow whose entropy this is
+        uncertain: whether the paper's figure may belong to another row
+    """
+
+    system: str
+    figures: Mapping[str, float]
+    parameters: float | None = None
+    config: Path | None = None
+    missing: str | None = None
+    flow: str | None = None
+    uncertain: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A paper's table.
+
+    Attributes:
+        name: of its file
+        title: paper, number, data
+        measure: what its figures are
+        baseline: the system that significance is tested against
+        rows: in the paper's order
+    """
+
+    name: str
+    title: str
+    measure: Measure
+    baseline: str | None
+    rows: tuple[Row, ...]
+
+    @property
+    def configurations(self) -> tuple[Path, ...]:
+        """Every configuration once, in the order of the rows."""
+        return tuple(dict.fromkeys(row.config for row in self.rows if row.config is not None))
+
+
+@dataclass(frozen=True)
+class SmallScale:
+    """What ``--scale small`` makes of the configurations of a dataset.
+
+    Attributes:
+        corpus: the task of :mod:`fairseq_plugins.corpora.builtin` whose pairs take the place of the dataset's
+        preparation: options of scripts/prepare_parallel.sh
+        train: options of fairseq-train
+        generate: options of fairseq-generate
+        systems: options of fairseq-train for the configurations whose name fits a pattern
+    """
+
+    corpus: str
+    preparation: Mapping[str, Any]
+    train: Mapping[str, Any]
+    generate: Mapping[str, Any]
+    systems: Mapping[str, Mapping[str, Any]]
+
+    def train_options(self, model: str) -> dict[str, Any]:
+        """The options of one configuration; of several patterns the last one wins."""
+        options = dict(self.train)
+        for pattern, values in self.systems.items():
+            if fnmatch.fnmatchcase(model, pattern):
+                options |= values
+        return options
+
+
+def load_table(name: str) -> Table:
+    """Reads a table.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    path = TABLES / f"{name}.yaml"
+    if not path.is_file():
+        known = sorted(file.stem for file in TABLES.glob("*.yaml"))
+        raise InputError(f"there is no table '{name}'{nearest(name, known)}; there are {', '.join(known)}")
+    content = _read(path)
+    configs = {
+        entry["config"]: CHECKOUT / "configs" / entry["config"] for entry in content["rows"] if "config" in entry
+    }
+    for config in configs.values():
+        # A metric of the user's own is in an extension that the rows share.
+        configurations.load(config).load_extensions()
+    measure = measure_named(content["metric"], content.get("sets"))
+    rows = tuple(
+        Row(
+            entry["system"],
+            {key: entry[key] for key in measure.columns if key in entry},
+            entry.get("params"),
+            configs.get(entry.get("config")),
+            entry.get("missing"),
+            entry.get("flow"),
+            entry.get("uncertain", False),
+        )
+        for entry in content["rows"]
+    )
+    return Table(name, content["title"], measure, content.get("baseline"), rows)
+
+
+def load_small_scale(dataset: str) -> SmallScale:
+    """Reads what ``--scale small`` makes of the configurations of a dataset (a folder of ``configs/``)."""
+    content = _read(SMALL / f"{dataset}.yaml")
+    return SmallScale(
+        content["corpus"],
+        content["preparation"],
+        content.get("train", {}),
+        content.get("generate", {}),
+        content.get("systems", {}),
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    # Numbers of options stay as they are spelt; of figures they are numbers.
+    return yaml.safe_load("\n".join(read_lines(path)))

@@ -1,0 +1,231 @@
+"""``scripts/reproduce.sh``: every experiment of a paper's table, and the table, as a Snakemake workflow.
+
+This plans the commands, which are those that a user would type; the Snakefile beside this file runs them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..experiments import configuration as configurations
+from ..experiments.command_line import ScriptParser, builtin_corpus, main_of, script
+from ..experiments.configuration import CHECKOUT
+from ..experiments.fairseq_commands import available_gpus, option
+from ..experiments.processes import only_one, shown
+from ..files import write_json
+from .tables import SCALES, Table, load_small_scale, load_table
+
+SNAKEFILE = Path(__file__).with_name("Snakefile")
+TABLE_FILES = ("table.md", "table.csv", "table.json", "report.html")
+
+
+def main(arguments: list[str]) -> None:
+    """Plans a table and runs Snakemake."""
+    parser = ScriptParser("reproduce")
+    parser.add_argument("table")
+    parser.add_argument("--scale", choices=SCALES, default="paper")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--work", type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--max-update", type=int)
+    parser.add_argument("--gpus", type=int)
+    parser.add_argument("--cores", type=int)
+    parser.add_argument("--dry-run", action="store_true")
+    options, extra = parser.parse_known_args(arguments)
+    table = load_table(options.table)
+    if util.find_spec("snakemake") is None:
+        raise InputError("snakemake is not installed: run scripts/install.sh --extras workflow (Python 3.11 or later)")
+    if len(set(options.seeds)) < len(options.seeds):
+        raise InputError(f"--seeds {' '.join(map(str, options.seeds))}: a seed stands there twice")
+    if options.scale == "small" and options.data is not None:
+        raise InputError("--data goes with --scale paper: the small scale makes its own corpus")
+    if options.max_update is not None and options.max_update < 1:
+        raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
+    profile = option(extra, "--profile", "--workflow-profile") is not None
+    gpus = options.gpus
+    if gpus is None:
+        # On a cluster the GPUs are the nodes'.
+        gpus = 0 if options.scale == "small" else 1 if profile else available_gpus()
+    if not profile and gpus > available_gpus():
+        raise InputError(f"--gpus {gpus}: PyTorch sees {available_gpus()} GPUs here; 0 is the CPU")
+    work = Path(os.path.abspath(options.work or CHECKOUT / "work" / "reproduce" / options.scale))
+    plan = plan_of(table, work, options.scale, options.seeds, gpus, options.data, options.max_update)
+    if not options.dry_run:
+        check_data(plan)
+
+    cores = options.cores or os.cpu_count() or 1
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
+    command += ["--rerun-incomplete", "--keep-going", "--printshellcmds", "--show-failed-logs"]
+    # A profile has its own numbers of jobs and resources.
+    command += [] if profile else ["--cores", str(cores), "--resources", f"gpu={gpus}"]
+    command += ["--dry-run"] if options.dry_run else []
+    if gpus == 0:
+        # One thread for each training; more would only get into each other's way.
+        os.environ["OMP_NUM_THREADS"] = "1"
+    with workflow_folder(work, options.dry_run) as (folder, lock):
+        place = folder / "tables" / f"{table.name}.plan.json"
+        write_json(place, plan)
+        command += ["--directory", str(folder), "--config", f"plan={place}"]
+        status = run([*command, *extra], folder, lock)
+    if status != 0:
+        sys.exit(
+            f"error: the workflow ended with exit status {status}: see above, and the logs that are named there; "
+            f"start it again to go on"
+        )
+    if not options.dry_run:
+        print((work / plan["table"]["outputs"][0]).read_text(encoding="utf-8"))
+        print("\n".join(str(work / path) for path in plan["table"]["outputs"]))
+
+
+def plan_of(
+    table: Table,
+    work: Path,
+    scale: str,
+    seeds: Sequence[int],
+    gpus: int,
+    data: Path | None,
+    max_update: int | None,
+) -> dict[str, Any]:
+    """The commands of a table.
+
+    Args:
+        table: what is reproduced
+        work: where everything goes
+        scale: ``paper`` or ``small``
+        seeds: of each row's experiments
+        gpus: how many experiments run at the same time with a GPU each; 0 for the CPU
+        data: prepared data for all rows, instead of that of their configurations
+        max_update: the same number of updates for all rows, instead of what their configurations say
+
+    Returns:
+        ``corpora``: name → command; ``experiments``: folder → command, the files that it requires, and the prepared
+        data; ``analyses``: file of numbers → command, for a table of them; ``table``: command and outputs;
+        ``gpus_of_an_experiment``. Files are relative to ``work``.
+    """
+    corpora: dict[str, str] = {}
+    experiments: dict[str, dict[str, Any]] = {}
+    analyses: dict[str, str] = {}
+    for path in table.configurations:
+        configuration = configurations.load(path)
+        train: dict[str, Any] = {}
+        generate: dict[str, Any] = {}
+        requires = []
+        if scale == "small":
+            small = load_small_scale(configuration.dataset)
+            train |= small.train_options(configuration.model)
+            generate |= small.generate
+            text, prepared = (work / "corpora" / small.corpus / part for part in ("text", "data"))
+            corpora[small.corpus] = in_turn(
+                builtin_corpus(small.corpus, text, prepared, as_arguments(small.preparation))
+            )
+            requires = [f"corpora/{small.corpus}/data/preparation.json"]
+        else:
+            prepared = data or configuration.data_folder
+        if max_update is not None:
+            train["max-update"] = max_update
+        for seed in seeds:
+            folder = f"{configuration.dataset}/{configuration.model}/seed_{seed}"
+            place = ["--work", work / folder, "--data", prepared, "--gpus", min(gpus, 1)]
+            steps = [[script("train"), path, *place, *as_arguments({**train, "seed": seed})]]
+            sets = ("test",) if scale == "small" else table.measure.sets
+            steps += [[script("evaluate"), path, *place, "--subset", name, *as_arguments(generate)] for name in sets]
+            command = in_turn(steps)
+            if gpus > 0:
+                slot = [sys.executable, "-m", "fairseq_plugins.tables.gpu_slots", "--", "bash", "-c", command]
+                command = shown(slot)
+            if (name := table.measure.analysis) is not None:
+                checkpoint = work / folder / "checkpoints" / "checkpoint_best.pt"
+                analysis = [sys.executable, "-m", "fairseq_plugins.analysis", name, checkpoint, "--data", prepared]
+                analyses[f"{folder}/analysis/{name}.json"] = in_turn(
+                    [[*analysis, "--output", work / folder / "analysis" / name]]
+                )
+            experiments[folder] = {"command": command, "requires": requires, "data": str(prepared)}
+    made = [sys.executable, "-m", "fairseq_plugins.tables.writing", table.name, "--scale", scale]
+    made += ["--work", str(work), "--seeds", *map(str, seeds)]
+    return {
+        "corpora": corpora,
+        "experiments": experiments,
+        "analyses": analyses,
+        "table": {
+            "command": shown(made),
+            "outputs": [f"tables/{table.name}/{name}" for name in TABLE_FILES],
+        },
+        "gpus_of_an_experiment": min(gpus, 1),
+    }
+
+
+def in_turn(steps: Iterable[Sequence[object]]) -> str:
+    """Commands that run one after the other, each if those before it have not failed."""
+    return " && ".join(shown([str(part) for part in step]) for step in steps)
+
+
+def as_arguments(options: Mapping[str, Any]) -> list[str]:
+    """Options as they are written on a command line; a flag is True."""
+    arguments = []
+    for name, value in options.items():
+        arguments += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return arguments
+
+
+def check_data(plan: Mapping[str, Any]) -> None:
+    """Looks for the prepared data before anything is trained.
+
+    Raises:
+        InputError: it is not there, and nothing of the plan makes it.
+    """
+    for folder, experiment in plan["experiments"].items():
+        data = Path(experiment["data"])
+        if not experiment["requires"] and not (data / "preparation.json").is_file():
+            base = Path("configs") / folder.split("/")[0]
+            raise InputError(
+                f"{data} is not there: prepare it as {base}/_base*.yaml says, name other data with --data, "
+                f"or try --scale small"
+            )
+
+
+@contextlib.contextmanager
+def workflow_folder(work: Path, dry_run: bool) -> Iterator[tuple[Path, int | None]]:
+    """The folder that Snakemake works in, and our lock on it; a dry run changes nothing in ``work``.
+
+    Raises:
+        InputError: another workflow is at work there.
+    """
+    if dry_run:
+        with tempfile.TemporaryDirectory() as folder:
+            # What is done already is not shown again.
+            for done in work.glob("*"):
+                if done.name not in ("tables", ".snakemake", ".lock"):
+                    (Path(folder) / done.name).symlink_to(done)
+            yield Path(folder), None
+        return
+    with only_one(work, "a workflow") as lock:
+        yield work, lock
+
+
+def run(command: Sequence[str], folder: Path, lock: int | None) -> int:
+    """Runs Snakemake, which inherits our lock, and stops it when we are stopped; returns its exit status."""
+    if any((folder / ".snakemake" / "locks").glob("*")):
+        # We hold the lock: what an earlier run left there is of nobody who is still at work.
+        subprocess.run([*command, "--unlock"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, pass_fds=[] if lock is None else [lock])
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        # Snakemake ends its jobs on SIGINT, and waits for them on SIGTERM.
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        raise
+
+
+if __name__ == "__main__":
+    main_of(main)

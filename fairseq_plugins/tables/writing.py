@@ -1,0 +1,190 @@
+"""A paper's table with our figures beside the paper's: Markdown, CSV, JSON and a report.
+
+``python -m fairseq_plugins.tables.writing TABLE --work DIR``, which scripts/reproduce.sh runs at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..experiments.command_line import main_of
+from ..files import atomic_file, write_json
+from ..report import experiment, page, sections
+from ..versions import add_version_argument
+from .measures import data_of
+from .rows import Result, Run, load_runs, result_of
+from .tables import SCALES, Table, load_table
+
+SMALL_SCALE_NOTICE = (
+    "Not the paper's setting: built-in sentences and small models (configs/small). This shows that every step runs; "
+    "its figures say nothing about the paper's."
+)
+
+
+def main(arguments: list[str]) -> None:
+    """Writes ``table.md``, ``table.csv``, ``table.json`` and ``report.html``."""
+    parser = argparse.ArgumentParser(prog="python -m fairseq_plugins.tables.writing", allow_abbrev=False)
+    add_version_argument(parser)
+    parser.add_argument("table")
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--scale", choices=SCALES, default="paper")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    options = parser.parse_args(arguments)
+    table = load_table(options.table)
+    runs = {
+        row.system: load_runs(table, row, options.work, options.seeds, options.scale)
+        for row in table.rows
+        if row.config
+    }
+    rows = [result_of(table, row, runs, options.scale) for row in table.rows]
+    columns = shown_columns(table, rows)
+    notes = notes_of(table, runs)
+    folder = options.work / "tables" / table.name
+    notice = SMALL_SCALE_NOTICE if options.scale == "small" else None
+    content = {"table": table.name, "title": table.title, "notice": notice, "notes": notes}
+    content |= {"rows": [asdict(row) for row in rows]}
+    text = "\n".join(
+        [f"# {table.title}", "", *([f"**{notice}**", ""] if notice else []), *markdown(columns), ""]
+        + [f"- {note}" for note in notes]
+    )
+    for name, written in (("table.md", text + "\n"), ("table.csv", comma_separated(table, rows))):
+        with atomic_file(folder / name) as stream:
+            stream.write(written)
+    write_json(folder / "table.json", content)
+    page.write(report_of(table, columns, notes, notice, runs), folder / "report.html")
+
+
+def notes_of(table: Table, runs: Mapping[str, Sequence[Run]]) -> list[str]:
+    """What a reader of the figures has to know."""
+    notes = []
+    first = next(iter(runs.values()))
+    pairs = {data_of(own[0].work, own[0].found).preparation.splits["train"]["kept"] for own in runs.values()}
+    notes.append(f"Trained on {' or '.join(f'{number:,}' for number in sorted(pairs))} sentence pairs.")
+    seeds = [run.seed for run in first]
+    plural = "s" if len(seeds) > 1 else ""
+    notes.append(
+        f"Ours: seed{plural} {', '.join(map(str, seeds))}" + (", mean ± standard deviation." if plural else ".")
+    )
+    notes += table.measure.notes(first[0].found)
+    if table.baseline is not None:
+        notes.append(f"p: paired bootstrap (1,000 samples) against {table.baseline} with the same seed, for each seed.")
+    return notes
+
+
+def shown_columns(table: Table, rows: Sequence[Result]) -> dict[str, list[str]]:
+    """The table as text: heading → a cell for each row."""
+
+    def joined(values: Mapping[str, float], form: str) -> str:
+        return " / ".join(f"{value:{form}}" for value in values.values()) or "–"
+
+    def our_cell(row: Result, form: str) -> str:
+        cells = []
+        for column, value in row.ours.items():
+            spread = f" ± {row.deviation[column]:{form}}" if column in row.deviation else ""
+            cells.append(f"{value:{form}}{spread}")
+        return " / ".join(cells) or "–"
+
+    def p_cell(row: Result) -> str:
+        if row.system == table.baseline:
+            return "baseline"
+        by_seed = [
+            " / ".join(
+                f"{one.p_value:.3f} {table.measure.comparative(column, one.difference)}"
+                for column, one in of_seed.items()
+            )
+            for of_seed in row.significance.values()
+        ]
+        return ", ".join(by_seed) or "–"
+
+    form = table.measure.form
+    columns = {
+        "system": [row.system for row in rows],
+        f"the paper, {table.measure.heading}": [joined(row.paper, form) for row in rows],
+        "ours": [our_cell(row, form) for row in rows],
+        "difference": [joined(row.difference, "+" + form) for row in rows],
+        "parameters, the paper's": [f"{row.paper_parameters:g}M" if row.paper_parameters else "–" for row in rows],
+        "parameters, ours": [f"{row.parameters:,}" if row.parameters else "–" for row in rows],
+        "updates": [f"{row.updates:,}" if row.updates else "–" for row in rows],
+        "hours": [f"{row.hours:.2f}" if row.hours is not None else "–" for row in rows],
+        f"p against {table.baseline}": [p_cell(row) for row in rows],
+        "note": [row.note for row in rows],
+    }
+    # A column that says nothing in any row is left out.
+    return {heading: cells for heading, cells in columns.items() if any(cell not in ("–", "") for cell in cells)}
+
+
+def markdown(columns: Mapping[str, Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table."""
+    lines = [" | ".join(columns), " | ".join("---" for _ in columns)]
+    lines += [" | ".join(cells) for cells in zip(*columns.values(), strict=True)]
+    return [f"| {line} |" for line in lines]
+
+
+def comma_separated(table: Table, rows: Sequence[Result]) -> str:
+    """The table as CSV: numbers alone, one column for each."""
+    # At small scale several sets are one.
+    ours = list(next(row.ours for row in rows if row.ours))
+    headings = ["system", *(f"paper_{column}" for column in table.measure.columns)]
+    for column in ours:
+        headings += [f"ours_{column}", f"deviation_{column}", f"difference_{column}"]
+    headings += ["paper_parameters_millions", "parameters", "updates", "hours"]
+    seeds = list(next(row.seeds for row in rows if row.seeds))
+    headings += [f"p_{column}_seed_{seed}" for seed in seeds for column in ours if table.baseline]
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, headings, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        cells: dict[str, Any] = {"system": row.system}
+        cells |= {f"paper_{column}": value for column, value in row.paper.items()}
+        for column, value in row.ours.items():
+            cells[f"ours_{column}"] = round(value, 4)
+            for kind in ("deviation", "difference"):
+                if column in (values := getattr(row, kind)):
+                    cells[f"{kind}_{column}"] = round(values[column], 4)
+        cells |= {
+            "paper_parameters_millions": row.paper_parameters,
+            "parameters": row.parameters,
+            "updates": row.updates,
+            "hours": None if row.hours is None else round(row.hours, 4),
+        }
+        for seed, of_seed in row.significance.items():
+            cells |= {f"p_{column}_seed_{seed}": round(one.p_value, 4) for column, one in of_seed.items()}
+        writer.writerow(cells)
+    return stream.getvalue()
+
+
+def report_of(
+    table: Table,
+    columns: Mapping[str, Sequence[str]],
+    notes: Sequence[str],
+    notice: str | None,
+    runs: Mapping[str, Sequence[Run]],
+) -> page.Report:
+    """The table's report: learning curves, scores by length, attention, samples, and how to do it again."""
+    works = table.measure.systems({name: own[0].work for name, own in runs.items()})
+    # Differences are to the baseline.
+    works = dict(sorted(works.items(), key=lambda item: item[0] != table.baseline))
+    data = data_of(next(iter(works.values())), next(iter(runs.values()))[0].found)
+    figures = [sections.learning_curves_figure(works)]
+    if table.measure.metric is not None:
+        # More would hide each other; the last rows are the paper's own systems.
+        some = [list(works)[0], *list(works)[1:][-3:]]
+        figures += sections.length_figures({name: works[name] for name in some}, data, table.measure.metric)
+    last = list(works)[-1]
+    samples = sections.aligned_samples(works, data, experiment.SAMPLES)
+    figures += sections.attention_figures(last, works[last], sections.example(data, experiment.SAMPLES))
+    experiments = [experiment.experiment_of(name, work) for name, work in works.items()]
+    rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
+    shown = page.ReportTable("The table", list(columns), rows, list(notes))
+    subtitle = f"{len(works)} system{'s' if len(works) > 1 else ''}, reproduced with scripts/reproduce.sh {table.name}"
+    return page.Report(table.title, subtitle, notice, [shown], figures, samples, experiments)
+
+
+if __name__ == "__main__":
+    main_of(main)

@@ -1,0 +1,28 @@
+"""All repairs together."""
+
+from __future__ import annotations
+
+from fairseq import options, utils
+from fairseq.data import data_utils
+from fairseq.distributed import utils as distributed_utils
+from fairseq.models import distributed_fairseq_model
+from fairseq.tasks import FairseqTask
+
+from fairseq_plugins import compat, features
+
+
+def test_applying_again_changes_nothing() -> None:
+    places = [
+        (data_utils, "batch_by_size"),
+        (options, "parse_args_and_arch"),
+        (distributed_utils, "call_main"),
+        (distributed_utils, "all_gather_list"),
+        (distributed_fairseq_model, "DistributedDataParallel"),
+        (utils, "post_process_prediction"),
+        (utils, "extract_hard_alignment"),
+        (FairseqTask, "inference_step"),
+    ]
+    before = [getattr(*place) for place in places]
+    compat.apply()
+    features.apply()
+    assert [getattr(*place) for place in places] == before

@@ -1,0 +1,187 @@
+"""Input and choices for pairs of texts that cannot be used: one sentence, and nothing is left behind."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.corpora import pairs, pipeline
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from fairseq_plugins.errors import InputError
+from tests.corpora.parallel_text import STEPS, contents, sentences, write
+
+
+def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
+    monkeypatch.setattr("sys.argv", ["prepare_parallel.sh", *map(str, arguments)])
+    pairs.main()
+
+
+def test_sides_of_different_length_name_both_counts(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
+    source, _ = write(tmp_path / "long", sentences(7, 1))
+    _, target = write(tmp_path / "short", sentences(5, 1))
+    for split in ("train", "test"):
+        with pytest.raises(InputError, match=r"long\.de has 7 lines and .*short\.en has 5: line n of one must be"):
+            prepare(STEPS, {**inputs, split: (source, target)}, tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_file(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
+    source, target = write(tmp_path / "valid", sentences(5, 1))
+    target.write_text("")
+    with pytest.raises(InputError, match=r"valid\.en is empty"):
+        prepare(STEPS, {**inputs, "valid": (source, target)}, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_line_that_is_not_utf8(tmp_path: Path, inputs: dict[str, tuple[Path, Path]], workers: int) -> None:
+    source, target = write(tmp_path / "train", sentences(5, 1))
+    source.write_bytes(source.read_bytes() + "für\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"train\.de, line 6: not UTF-8"):
+        prepare(STEPS, {**inputs, "train": (source, target)}, tmp_path / "out", workers)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("bpe", ["sentencepiece", "subword-nmt"])
+def test_a_vocabulary_larger_than_the_corpus_allows(
+    tmp_path: Path, inputs: dict[str, tuple[Path, Path]], bpe: str, no_binarising: None
+) -> None:
+    steps = dataclasses.replace(STEPS, bpe=bpe, bpe_size=50_000)
+    with pytest.raises(InputError, match=r"the largest possible size is \d+$") as error:
+        prepare(steps, inputs, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    largest = int(str(error.value).split()[-1])
+    prepare(dataclasses.replace(steps, bpe_size=largest), inputs, tmp_path / "out")
+
+
+def test_nothing_left_after_cleaning(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
+    with pytest.raises(InputError, match="no pair of train is left"):
+        prepare(dataclasses.replace(STEPS, min_length=99), inputs, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_check_of_the_numbers_of_pairs(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
+    def check(kept: dict[str, int]) -> None:
+        assert kept == {"train": 200, "valid": 15, "test": 13, "test1": 9}
+        raise InputError("too few")
+
+    with pytest.raises(InputError, match="too few"):
+        prepare(STEPS, inputs, tmp_path / "out", check=check)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_something_else(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
+    (tmp_path / "thesis").write_text("the only copy")
+    with pytest.raises(InputError, match="not empty and holds no preparation"):
+        prepare(STEPS, inputs, tmp_path)
+    with pytest.raises(InputError, match="is a file"):
+        prepare(STEPS, inputs, tmp_path / "thesis")
+    with pytest.raises(InputError, match=r"thesis/out: cannot make this folder \(Not a directory\)"):
+        prepare(STEPS, inputs, tmp_path / "thesis" / "out")
+    assert contents(tmp_path) == {"thesis": b"the only copy"}
+
+
+def test_a_folder_that_must_not_be_written(
+    tmp_path: Path, inputs: dict[str, tuple[Path, Path]], prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline.os, "access", lambda *_: False)  # root may write everywhere
+    with pytest.raises(InputError, match="cannot write into this folder: name another for --output"):
+        prepare(STEPS, inputs, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    # What is prepared already can be used from anywhere.
+    assert prepare(STEPS, inputs, prepared) == PairsPreparation.load(prepared)
+
+
+def test_a_failed_run_leaves_a_folder_that_was_there(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(InputError):
+        prepare(dataclasses.replace(STEPS, bpe_size=50_000), inputs, tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_fairseq_preprocess_fails(
+    tmp_path: Path, inputs: dict[str, tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline.sys, "executable", "false")
+    with pytest.raises(InputError, match="fairseq-preprocess failed with status 1"):
+        prepare(dataclasses.replace(STEPS, bpe="none"), inputs, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "train", sentences(3, 1))
+    common = ["--src-lang", "de", "--train", tmp_path / "train", "--output", tmp_path / "out"]
+    with pytest.raises(InputError, match=r"valid\.de: no such file, nor valid\.de\.gz"):
+        run_main(monkeypatch, *common, "--tgt-lang", "en", "--valid", tmp_path / "valid")
+    with pytest.raises(InputError, match=r"train\.fr: no such file"):
+        run_main(monkeypatch, *common, "--tgt-lang", "fr", "--valid", tmp_path / "train")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--tokenizer", "spacy", "invalid choice: 'spacy'"),
+        ("--bpe", "wordpiece", "invalid choice: 'wordpiece'"),
+        ("--bpe-size", "8k", "invalid int value: '8k'"),
+        ("--ratio", "much", "invalid float value: 'much'"),
+        ("--valid-every", "23", "not allowed with argument --valid"),
+        ("--colour", "red", "unrecognized arguments: --colour"),
+    ],
+)
+def test_unknown_option_values(
+    option: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ["--src-lang", "de", "--tgt-lang", "en", "--train", "t", "--valid", "v", "--output", "o"]
+    with pytest.raises(SystemExit) as exit_:
+        run_main(monkeypatch, *common, option, value)
+    assert exit_.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_metric_that_nobody_knows_here(
+    tmp_path: Path, no_binarising: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "text", sentences(30, 1))
+    options = ["--src-lang", "de", "--tgt-lang", "en", "--train", tmp_path / "text", "--valid", tmp_path / "text"]
+    options += ["--bpe", "none", "--workers", 1, "--metric"]
+    for metric, note in (("bleu", None), ("toy", "define it"), ("rogue", "define it; did you mean 'rouge'?")):
+        run_main(monkeypatch, *options, metric, "--output", tmp_path / metric)
+        notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
+        prefix = f"note: '{metric}' is no metric of this package: an extension has to "
+        assert notes == ([] if note is None else [prefix + note])
+        assert PairsPreparation.load(tmp_path / metric).metric == metric
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"tokenizer": "spacy"}, "unknown tokenizer 'spacy': choose one of moses, jieba, none"),
+        ({"bpe": "wordpiece"}, "unknown bpe 'wordpiece': choose one of sentencepiece, subword-nmt, none"),
+        ({"target_lang": "de"}, "both 'de'"),
+        ({"target_lang": "de-AT"}, "letters, digits and _ only"),
+        ({"bpe_size": 0}, "bpe-size is 0: it must be positive"),
+        ({"min_length": 9, "max_length": 8}, "max-length is 8, less than min-length, 9"),
+        ({"ratio": 0.5}, "ratio is 0.5"),
+        ({"valid_every": 1}, "valid-every is 1"),
+    ],
+)
+def test_impossible_choices(choices: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        PairsPreparation(**{"source_lang": "de", "target_lang": "en", **choices})
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", '{"format": 0}', '{"format": 1, "colour": "red"}'])
+def test_a_damaged_preparation_json(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "preparation.json").write_text(content)
+    with pytest.raises(InputError, match=r"preparation\.json"):
+        PairsPreparation.load(tmp_path)
+
+
+def test_a_missing_model_file(prepared: Path, tmp_path: Path) -> None:
+    PairsPreparation.load(prepared).save(tmp_path)
+    with pytest.raises(InputError, match=r"sentencepiece\.de-en\.model: missing"):
+        PairsPreparation.load(tmp_path).encode_source("etwas")

@@ -1,0 +1,175 @@
+"""Configurations: what they mean together with their bases, and what is said about a wrong one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import configuration as config
+
+OTHERS = ("slurm", "small", "tables")
+CONFIGURATIONS = sorted(
+    path for path in (config.CHECKOUT / "configs").glob("*/*.yaml") if path.parent.name not in OTHERS
+)
+
+
+def write(folder: Path, **files: str) -> Path:
+    """Writes ``name.yaml`` files and returns the last one's path."""
+    for name, content in files.items():
+        path = folder / f"{name}.yaml"
+        path.write_text(content, encoding="utf-8")
+    return path
+
+
+def error_of(path: Path) -> str:
+    with pytest.raises(InputError) as raised:
+        config.load(path)
+    message = str(raised.value)
+    assert "\n" not in message
+    return message
+
+
+def test_a_file_says_what_differs_from_its_bases(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        grandparent="train: {lr: 1e-3, dropout: 0.30, cpu: true}\ngenerate: {beam: 5}",
+        parent="base: grandparent.yaml\ntrain:\n  dropout: 0.2\nevaluate:\n  average: 5",
+        child="base: parent.yaml\ntrain: {cpu: false}",
+    )
+    configuration = config.load(path)
+    assert {key: value.text for key, value in configuration.train.items()} == {
+        "lr": "1e-3",
+        "dropout": "0.2",
+        "cpu": "false",
+    }
+    assert configuration.train["dropout"].place == f"{tmp_path / 'parent.yaml'}, line 3"
+    assert configuration.generate["beam"].text == "5"
+    assert configuration.average == 5
+    assert configuration.dataset == tmp_path.name
+    assert configuration.model == "child"
+
+
+def test_data_and_work_folders_follow_the_names(tmp_path: Path) -> None:
+    configuration = config.load(write(tmp_path, model="train: {arch: lstm}"))
+    assert configuration.default_work == config.CHECKOUT / "work" / tmp_path.name / "model"
+    assert configuration.data_folder == config.CHECKOUT / "work" / tmp_path.name / "data"
+    configuration = config.load(write(tmp_path, model="data: {folder: elsewhere/data}\ntrain: {arch: lstm}"))
+    assert configuration.data_folder == config.CHECKOUT / "elsewhere" / "data"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("train:\n  lr: 1\ntrian:\n  lr: 1", "line 3: unknown section 'trian'; did you mean 'train'?"),
+        ("evaluate:\n  avrage: 5", "line 2: unknown key 'avrage'; did you mean 'average'?"),
+        ("train:\n  lr: 1\n  lr: 2", "line 3: key 'lr' stands here for the second time"),
+        ("train:\n  lr: [1, 2]", "line 2: lr: one value was expected"),
+        ("train:\n  lr:", "line 2: lr: the value is missing"),
+        ("train: lstm", "line 1: 'name: value' was expected"),
+        ("train:\n  lr: 'open", "not valid YAML"),
+        ("", "the file is empty"),
+        ("paper: {table: mc_rnn_table_2}", "paper: row is missing"),
+        ("paper: {table: mc_rnn_table_22, row: x}", "did you mean 'mc_rnn_table_2'?"),
+        ("paper: {table: mc_rnn_table_2, row: MC-RNN-33}", "has no row 'MC-RNN-33'; did you mean 'MC-RNN-3'?"),
+        ("base: bass.yaml", "line 1: base: there is no file"),
+    ],
+)
+def test_one_sentence_for_each_mistake(tmp_path: Path, content: str, expected: str) -> None:
+    path = write(tmp_path, wrong=content)
+    message = error_of(path)
+    assert expected in message
+    assert str(path) in message or "paper" in content
+
+
+def test_a_mistake_in_a_base_names_the_base(tmp_path: Path) -> None:
+    path = write(tmp_path, base="data:\n  foldr: x", child="base: base.yaml")
+    assert f"{tmp_path / 'base.yaml'}, line 2: unknown key 'foldr'; did you mean 'folder'?" in error_of(path)
+
+
+def test_bases_in_a_circle(tmp_path: Path) -> None:
+    path = write(tmp_path, first="base: second.yaml", second="base: first.yaml")
+    message = error_of(path)
+    assert "cannot be its own base" in message
+    assert "first.yaml" in message and "second.yaml" in message
+
+
+def test_missing_and_unreadable_files(tmp_path: Path) -> None:
+    assert "no such file" in error_of(tmp_path / "missing.yaml")
+    latin = tmp_path / "latin.yaml"
+    latin.write_bytes("train:\n  arch: Gerät".encode("latin-1"))
+    assert "line 2: not UTF-8" in error_of(latin)
+
+
+def test_evaluation(tmp_path: Path) -> None:
+    assert config.load(write(tmp_path, model="evaluate: {metric: rouge}")).metric == "rouge"
+    assert config.load(write(tmp_path, model="train: {arch: lstm}")).metric is None
+    configuration = config.load(write(tmp_path, model="evaluate:\n  average: some"))
+    with pytest.raises(InputError, match="line 2: average: 'some'"):
+        _ = configuration.average
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_headers_quote_the_papers_tables(path: Path) -> None:
+    """The figures in a configuration's header are those of configs/tables, and its command runs that configuration."""
+    header = path.read_text(encoding="utf-8").split("base:")[0]
+    row = config.load(path).paper_row()
+    if not path.stem.startswith("_base"):
+        assert f"configs/{path.parent.name}/{path.name}" in header or path.parent.name.startswith("quickstart")
+    if row and "bleu" in row:
+        parameters = rf", {row['params']}M parameters" if "params" in row else ""
+        assert re.search(rf"Paper: {row['bleu']:.2f} BLEU{parameters}", header)
+    elif row and "rouge1" in row:
+        figures = " / ".join(f"{row[name]:.2f}" for name in ("rouge1", "rouge2", "rougeL"))
+        parameters = f", {row['params']}M parameters" if "params" in row else ""
+        assert f"Paper: ROUGE-1 / -2 / -L {figures}{parameters}" in header
+    elif row:
+        sets = {name: figure for name, figure in row.items() if name != "system"}
+        assert sets
+        assert "Paper: BLEU " + ", ".join(f"{name} {figure:.2f}" for name, figure in sets.items()) in header
+
+
+def test_extensions_stand_relative_to_their_file(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    for name in "shared/layer", "metric":
+        (tmp_path / f"{name}.py").write_text("")
+    write(tmp_path / "shared", base="extensions: [layer.py]\ntrain: {arch: lstm}")
+    path = write(tmp_path, child="base: shared/base.yaml\nextensions:\n  - metric.py\n  - shared/layer.py")
+    configuration = config.load(path)
+    assert configuration.extensions == (tmp_path / "shared" / "layer.py", tmp_path / "metric.py")
+    again = config.load(write(tmp_path, again=configuration.resolved()))
+    assert again.extensions == configuration.extensions and again.train["arch"].text == "lstm"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("train: {arch: lstm}\nextensions: [missing.py]", "line 2: extensions: there is no file"),
+        ("extensions: mine.py", "line 1: extensions: a list of files was expected, such as [my_metric.py]"),
+        ("extensions: [[a]]", "line 1: extensions: one value was expected"),
+    ],
+)
+def test_extensions_that_are_wrong(tmp_path: Path, content: str, expected: str) -> None:
+    assert expected in error_of(write(tmp_path, wrong=content))
+
+
+def test_what_a_file_and_its_bases_say_together_is_a_configuration_itself(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        parent="train: {lr: 1e-3, dropout: 0.30, arch: '5'}\ngenerate: {beam: 5}",
+        child="base: parent.yaml\ntrain: {cpu: false, betas: '(0.9, 0.98)', scoring: ''}",
+    )
+    resolved = config.load(path).resolved()
+    assert resolved == (
+        "train:\n  lr: 1e-3\n  dropout: 0.30\n  arch: 5\n  cpu: false\n  betas: (0.9, 0.98)\n  scoring: ''\n"
+        "generate:\n  beam: 5\n"
+    )
+    again = config.load(write(tmp_path, again=resolved))
+    for section in "train", "generate":
+        texts = [
+            {key: value.text for key, value in getattr(loaded, section).items()}
+            for loaded in (config.load(path), again)
+        ]
+        assert texts[0] == texts[1]

@@ -1,0 +1,167 @@
+"""The exact commands of fairseq, what fairseq's parsers refuse, and how several GPUs share a batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import configuration as configurations
+from fairseq_plugins.experiments import fairseq_commands as commands
+from fairseq_plugins.experiments import processes
+from fairseq_plugins.experiments.prepared_data import PreparedData
+
+from .test_configuration import CONFIGURATIONS, write
+
+
+def options_of(tmp_path: Path, content: str, kind: str = "train", extra: tuple[str, ...] = ()) -> list[str]:
+    configuration = configurations.load(write(tmp_path, model=content))
+    return commands.option_arguments(kind, getattr(configuration, kind), extra)
+
+
+def test_train_command(tmp_path: Path, data: PreparedData) -> None:
+    configuration = configurations.load(
+        write(tmp_path, model="train:\n  arch: lstm\n  lr: 1e-3\n  encoder-bidirectional: true\n  cpu: false")
+    )
+    work = tmp_path / "my work"
+    command = commands.train_command(configuration, data, work, 0, ["--max-epoch", "3"])
+    assert Path(command[0]).name == "fairseq-train"
+    assert command[1:] == [
+        *[str(tmp_path / "prepared data" / "bin"), "--user-dir", str(configurations.CHECKOUT / "fairseq_plugins")],
+        *["--source-lang", "de", "--target-lang", "en", "--save-dir", str(work / "checkpoints")],
+        *["--arch", "lstm", "--lr", "1e-3", "--encoder-bidirectional"],
+        *["--distributed-world-size", "1", "--cpu", "--max-epoch", "3"],
+    ]
+    assert f"'{tmp_path}/prepared data/bin'" in processes.shown(command)
+
+
+def test_generate_command(tmp_path: Path, data: PreparedData) -> None:
+    configuration = configurations.load(write(tmp_path, model="generate:\n  beam: 5\n  unkpen: -0.5"))
+    command = commands.generate_command(configuration, data, "a.pt:b.pt", "valid", 0, ["--lenpen", "0.6"])
+    assert Path(command[0]).name == "fairseq-generate"
+    assert command[1:] == [
+        *[str(tmp_path / "prepared data" / "bin"), "--user-dir", str(configurations.CHECKOUT / "fairseq_plugins")],
+        *["--source-lang", "de", "--target-lang", "en", "--path", "a.pt:b.pt", "--gen-subset", "valid"],
+        *["--scoring", "unscored", "--beam", "5", "--unkpen", "-0.5", "--cpu", "--lenpen", "0.6"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("train:\n  arch: lstm\n  max-token: 1", "line 3: fairseq-train has no option 'max-token'; did you mean 'ma"),
+        ("train:\n  arch: lstm\n  max_tokens: 1", "line 3: fairseq-train has no option 'max_tokens'; did you mean 'ma"),
+        ("train:\n  arch: lstm\n  channels: 3", "line 3: fairseq-train has no option 'channels'"),
+        ("train:\n  arch: mc_rnn_iwslt", "line 2: arch: fairseq knows no 'mc_rnn_iwslt'; did you mean 'mc_rnn_"),
+        ("train:\n  optimizer: adaam", "line 2: optimizer: fairseq knows no 'adaam'; did you mean 'adam'?"),
+        ("train:\n  arch: lstm\n  cpu: yes", "line 3: cpu is a flag: write true or false, not 'yes'"),
+        ("train:\n  arch: lstm\n  save-dir: x", "line 3: 'save-dir' cannot stand in a configuration: say --work DIR"),
+        ("generate:\n  beem: 5", "line 2: fairseq-generate has no option 'beem'; did you mean 'beam'?"),
+        ("generate:\n  arch: lstm", "line 2: fairseq-generate has no option 'arch'"),
+    ],
+)
+def test_unknown_options_name_the_nearest(tmp_path: Path, content: str, expected: str) -> None:
+    with pytest.raises(InputError) as raised:
+        options_of(tmp_path, content, kind=content.split(":")[0])
+    assert f"{tmp_path / 'model.yaml'}, {expected}" in str(raised.value)
+
+
+def test_options_belong_to_the_architecture_of_the_command_line(tmp_path: Path) -> None:
+    content = "train:\n  channels: 3"
+    assert options_of(tmp_path, content, extra=("--arch", "mc_rnn_iwslt_de_en")) == ["--channels", "3"]
+
+
+@pytest.mark.parametrize(
+    ("content", "extra", "expected"),
+    [
+        ("train:\n  arch: lstm\n  max-update: x", [], r"model.yaml, line 3: argument --max-update: invalid int value"),
+        ("train:\n  arch: lstm", ["--max-epok", "3"], r"no option '--max-epok'; did you mean '--max-epoch'\?"),
+        ("train:\n  arch: lstm", ["--max-epoch", "x"], r"fairseq-train: argument --max-epoch: invalid int value"),
+        ("train:\n  lr: 1", [], r"model.yaml: train: arch is missing"),
+        ("train:\n  arch: lstm", ["--save-dir", "x"], r"--save-dir cannot be passed on to fairseq-train: say --work"),
+    ],
+)
+def test_fairseqs_parser_reads_the_whole_command(
+    tmp_path: Path, data: PreparedData, content: str, extra: list[str], expected: str
+) -> None:
+    configuration = configurations.load(write(tmp_path, model=content))
+    with pytest.raises(InputError, match=expected):
+        commands.train_command(configuration, data, tmp_path, 0, extra)
+
+
+def test_more_gpus_than_there_are(tmp_path: Path, data: PreparedData) -> None:
+    configuration = configurations.load(write(tmp_path, model="train: {arch: lstm}"))
+    with pytest.raises(InputError, match="--gpus 1000: PyTorch sees"):
+        commands.train_command(configuration, data, tmp_path, 1000, [])
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_fairseq_accepts_every_configuration(path: Path, tmp_path: Path, data: PreparedData) -> None:
+    configuration = configurations.load(path)
+    extra = ["--arch", "lstm"] if path.stem.startswith("_base") else []
+    train = commands.train_command(configuration, data, tmp_path, 0, extra)
+    generate = commands.generate_command(configuration, data, "model.pt", "test", 0, [])
+    assert commands.option(train, "--seed") == "1"
+    # As the papers: 10 on NIST and for MC-RNN's headlines, else 5.
+    is_wide = configuration.dataset in ("nist_zh_en", "gigaword", "quickstart_summarization")
+    of_dpn = configuration.dataset == "gigaword" and path.stem in ("dpn", "cnn", "_base_dpn")
+    assert commands.option(generate, "--beam") == ("10" if is_wide and not of_dpn else "5")
+    assert commands.option(generate, "--min-len") == ("14" if of_dpn else None)
+
+
+def test_option() -> None:
+    arguments = ["--beam", "5", "--lr=1", "--beam", "6", "--cpu"]
+    assert commands.option(arguments, "--beam") == "6"
+    assert commands.option(arguments, "--lr") == "1"
+    assert commands.option(arguments, "--seed", "-s") is None
+
+
+def shared(tmp_path: Path, number: int, options: str, *extra: str) -> commands.Share:
+    configuration = configurations.load(write(tmp_path, model=f"train: {{arch: lstm, {options}}}"))
+    return commands.share_of(configuration, extra, number)
+
+
+@pytest.mark.parametrize(
+    ("number", "options", "expected"),
+    [
+        (1, "max-tokens: 4000", []),
+        (4, "max-tokens: 4000", ["--max-tokens", "1000"]),
+        (4, "max-tokens: 4000, update-freq: 4", ["--update-freq", "1"]),
+        (4, "max-tokens: 4000, update-freq: 8", ["--update-freq", "2"]),
+        (4, "max-tokens: 4000, update-freq: 2", ["--update-freq", "1", "--max-tokens", "2000"]),
+        (2, "max-tokens: 4000, batch-size: 64", ["--max-tokens", "2000", "--batch-size", "32"]),
+        (2, "max-tokens: 4000, update-freq: '4,2'", ["--update-freq", "2,1"]),
+        (4, "batch-size: 64, update-freq: '4,2'", ["--update-freq", "2,1", "--batch-size", "32"]),
+    ],
+)
+def test_processes_share_the_batch(tmp_path: Path, number: int, options: str, expected: list[str]) -> None:
+    share = shared(tmp_path, number, options)
+    assert share.options == expected
+    assert share.note == (f"{number} processes share a batch: each has {' '.join(expected)}" if expected else "")
+
+
+def test_a_batch_that_cannot_be_shared_is_said(tmp_path: Path) -> None:
+    share = shared(tmp_path, 3, "max-tokens: 4000, batch-size: 63, update-freq: 2")
+    assert share.options == []
+    assert share.note == (
+        "3 processes: a batch is 3 times what the experiment says: 24,000 (max-tokens) and 378 (batch-size)"
+    )
+    assert shared(tmp_path, 2, "max-tokens: x") == ([], ""), "fairseq's parser says that"
+
+
+def test_options_of_the_command_line_are_shared_too(tmp_path: Path) -> None:
+    assert shared(tmp_path, 2, "max-tokens: 4000", "--max-tokens", "6000").options == ["--max-tokens", "3000"]
+    assert shared(tmp_path, 2, "max-tokens: 4000", "--update-freq=2").options == ["--update-freq", "1"]
+
+
+def test_train_command_of_several_gpus(tmp_path: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "available_gpus", lambda: 4)
+    configuration = configurations.load(configurations.CHECKOUT / "configs" / "nist_zh_en" / "dpn.yaml")
+    one, two, four = (commands.train_command(configuration, data, tmp_path, number, []) for number in (1, 2, 4))
+    assert [commands.option(command, "--update-freq") for command in (one, two, four)] == ["4", "2", "1"]
+    assert {commands.option(command, "--max-tokens") for command in (one, two, four)} == {"4000"}
+    assert [commands.processes(command) for command in (one, two, four)] == [1, 2, 4]
+    assert "--cpu" not in four
+    extra = ["--cpu", "--distributed-world-size", "2", "--update-freq", "6"]
+    assert commands.option(commands.train_command(configuration, data, tmp_path, 0, extra), "--update-freq") == "3"

@@ -1,0 +1,53 @@
+"""What reports show of trained models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.experiments import results
+from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.report import sections
+
+from ..analysis.models import model_with_attention
+
+
+def test_spread() -> None:
+    assert sections.spread(10, 5) == [0, 2, 4, 6, 8]
+    assert sections.spread(3, 5) == [0, 1, 2]
+    assert sections.spread(12, 5) == [0, 2, 4, 6, 8]
+
+
+def test_systems_of_a_table_read_their_own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DPN-S2S has a joined dictionary, its baselines have one for each side."""
+    loaded = {}
+
+    def load(path: Path, data: Path) -> object:
+        loaded[path.parent.name] = data
+        return model_with_attention("identity")
+
+    monkeypatch.setattr(sections.TrainedModel, "load", load)
+    works = {}
+    for name in "joined", "separate":
+        data, work = tmp_path / f"{name} data", tmp_path / name
+        for folder in "tokens", "raw", "bin":
+            (data / folder).mkdir(parents=True)
+        for side in "de", "en":
+            (data / "tokens" / f"test.{side}").write_text("w1 w2\n")
+            (data / "raw" / f"test.{side}").write_text("w1 w2\n")
+            (data / "bin" / f"dict.{side}.txt").write_text("w1 1\n")
+        PairsPreparation("de", "en", bpe="none").save(data)
+        (work / "generate").mkdir(parents=True)
+        for file in "test.tok.en", "test.en":
+            (work / "generate" / file).write_text(f"w1 {name}\n")
+        (work / "model.pt").write_text("")
+        found = {"command": f"fairseq-train '{data}/bin'", "checkpoint": str(work / "model.pt")}
+        results.write(work, found)
+        works[name] = work
+    [sample] = sections.aligned_samples(works, PreparedData.load(tmp_path / "joined data"), 5)
+    assert loaded == {name: tmp_path / f"{name} data" for name in works}
+    assert sample.hypotheses == {"joined": "w1 joined", "separate": "w1 separate"}
+    assert sample.alignments["separate"].target == ["w1", "separate"]
+    assert sample.alignments["separate"].flows == {"mean": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]}

@@ -1,0 +1,66 @@
+"""Translations are decoded by the codec that encoded the corpus, to the scores that fairseq's own decoding gives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fairseq.data.data_utils import post_process
+
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from fairseq_plugins.experiments import evaluate
+from fairseq_plugins.experiments.decoding import Generation
+from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.files import read_lines
+from fairseq_plugins.scoring.bleu import Bleu
+from fairseq_plugins.scoring.metrics import Outputs
+from tests.commands import output_lines, train_in_process
+from tests.conftest import TranslationData
+
+MODEL = """
+train: {arch: lstm}
+# The first words are the references': without them a model that has learned nothing would have a BLEU of zero.
+generate: {beam: 2, batch-size: 64, max-len-a: 1, max-len-b: 5, prefix-size: 6}
+"""
+SIZES = [
+    part
+    for name in ("encoder-embed-dim", "encoder-hidden-size", "decoder-embed-dim", "decoder-hidden-size")
+    for part in (f"--{name}", "16")
+]
+REMOVE_BPE = {"sentencepiece": "sentencepiece", "subword-nmt": "@@ ", "none": None}
+"""What fairseq's --remove-bpe would be for each codec."""
+
+
+@pytest.mark.parametrize("bpe", REMOVE_BPE)
+def test_scores_are_those_of_fairseqs_decoding(
+    bpe: str, tiny_translation_data: TranslationData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    raw = tiny_translation_data.raw
+    files = {split: (raw / f"{split}.xx", raw / f"{split}.yy") for split in ("train", "valid", "test")}
+    prepare(
+        PairsPreparation("xx", "yy", tokenizer="moses", bpe=bpe, bpe_size=30 if bpe == "sentencepiece" else 10),
+        files,
+        tmp_path / "data",
+    )
+    data = PreparedData.load(tmp_path / "data")
+    (tmp_path / "model.yaml").write_text(MODEL, encoding="utf-8")
+    checkpoints = tmp_path / "work" / "checkpoints"
+    options = ["--arch", "lstm", *SIZES, "--decoder-out-embed-dim", "16", "--optimizer", "adam", "--lr", "0.02"]
+    train_in_process(
+        *data.arguments(), *options, "--batch-size", "20", "--max-epoch", "1", "--cpu", "--save-dir", checkpoints
+    )
+    evaluate.main([str(tmp_path / "model.yaml"), "--work", str(tmp_path / "work"), "--data", str(data.folder)])
+
+    generated = tmp_path / "work" / "generate"
+    lines = output_lines((generated / "test.log").read_text(encoding="utf-8"), "D")
+    pieces = [lines[number].split("\t")[1] for number in range(101)]
+    tokens = [post_process(line, REMOVE_BPE[bpe]) if REMOVE_BPE[bpe] else line for line in pieces]
+    assert bpe == "none" or tokens != pieces
+    assert list(read_lines(generated / "test.tok.yy")) == tokens
+    text = [data.preparation.detokenize_target(line) for line in tokens]
+    expected = Bleu().scores(Outputs(tokens, text), Generation().references(data, "test"))
+    results = json.loads((tmp_path / "work" / "results.json").read_text(encoding="utf-8"))
+    assert {key: results[key] for key in expected} == expected
+    assert 1 < expected["bleu_tokenized"] < 99

@@ -1,0 +1,104 @@
+"""A metric of a user's own, a file that a configuration names: through every script, with no other change."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from tests.commands import CHECKOUT, output_lines, run_command
+from tests.conftest import TOY_PERPLEXITY, TranslationData
+
+MODEL = """
+extensions: [toy_perplexity.py]
+train:
+  arch: rnnsearch_iwslt_de_en
+  encoder-embed-dim: 8
+  encoder-hidden-size: 8
+  encoder-layers: 1
+  decoder-embed-dim: 8
+  decoder-hidden-size: 8
+  decoder-layers: 1
+  optimizer: adam
+  lr: 0.01
+  batch-size: 20
+  max-epoch: 2
+generate:
+  beam: 2
+  batch-size: 64
+  score-reference: true
+evaluate: {metric: toy_perplexity}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A configuration with its extension, and prepared data."""
+    folder = tmp_path_factory.mktemp("extensions")
+    raw = tiny_translation_data.raw
+    files = {split: (raw / f"{split}.xx", raw / f"{split}.yy") for split in ("train", "valid", "test")}
+    prepare(PairsPreparation("xx", "yy", bpe="none"), files, folder / "data")
+    shutil.copyfile(TOY_PERPLEXITY, folder / "toy_perplexity.py")
+    (folder / "model.yaml").write_text(MODEL, encoding="utf-8")
+    return folder
+
+
+def run(folder: Path, script: str, *arguments: object, status: int = 0, stdin: str | None = None) -> str:
+    finished = run_command(
+        [CHECKOUT / "scripts" / f"{script}.sh", *map(str, arguments)], status=status, stdin=stdin, PYTHON=sys.executable
+    )
+    return finished.stdout if status == 0 else finished.stderr
+
+
+def test_a_metric_goes_through_all_scripts(folder: Path) -> None:
+    work = folder / "work"
+    places = [folder / "model.yaml", "--work", work, "--data", folder / "data", "--gpus", 0]
+    run(folder, "train", *places)
+    shown = run(folder, "evaluate", *places)
+    results = json.loads((work / "results.json").read_text(encoding="utf-8"))
+    printed = output_lines((work / "generate" / "test.log").read_text(encoding="utf-8"), "P")
+    numbers = [float(text) for line in printed.values() for text in line.split()]
+    assert len(printed) == 101
+    # fairseq's numbers are logarithms to the base 2, of the reference's tokens: a perplexity as it should be.
+    assert results["toy_perplexity"] == pytest.approx(2 ** -(sum(numbers) / len(numbers)), abs=0.01)
+    assert 1 < results["toy_perplexity"] < 30, "there are 24 words"
+    assert f"{results['toy_perplexity']:.2f}" in shown and "toy perplexity: nrefs:1|toy_perplexity" in shown
+    assert "bleu_tokenized" not in results and results["extensions"] == [str(folder / "toy_perplexity.py")]
+
+    run(folder, "report", work)
+    page = (work / "report.html").read_text(encoding="utf-8")
+    assert ">toy perplexity<" in page and f"{results['toy_perplexity']:.2f}" in page
+    checkpoint = work / "checkpoints" / "checkpoint_best.pt"
+    translated = run(folder, "translate", checkpoint, "--gpus", 0, stdin="ba bi\n")
+    assert translated.count("\n") == 1
+
+    # Two systems of numbers for each token: the one with the lower perplexity is the better one.
+    better, worse = folder / "better", folder / "worse"
+    better.write_text("-0.1 -0.2\n-0.3\n")
+    worse.write_text("-1 -2\n-0.3\n")
+    files = [part for name in ("source", "reference") for part in (f"--{name}", folder / "two")]
+    (folder / "two").write_text("a b\nc\n")
+    compared = run_command(
+        ["python", "-m", "fairseq_plugins.analysis", "compare", "--metric", "toy_perplexity", *map(str, files)]
+        + ["--system", f"worse={worse}", f"better={better}", "--output", str(folder / "compared")],
+        FAIRSEQ_PLUGINS_EXTENSIONS=str(folder / "toy_perplexity.py"),
+    ).stdout
+    assert "better is better in 1, worse in 0, both are equal in 1" in compared
+    content = json.loads((folder / "compared.json").read_text(encoding="utf-8"))
+    assert content["comparisons"]["toy perplexity"]["difference"] == pytest.approx(math.exp(0.2) - math.exp(1.1))
+
+
+def test_an_extension_that_is_broken_is_one_sentence(folder: Path) -> None:
+    (folder / "broken.py").write_text("import nothing_of_this_name\n")
+    (folder / "broken.yaml").write_text("base: model.yaml\nextensions: [broken.py]\n")
+    places = [folder / "broken.yaml", "--work", folder / "broken work", "--data", folder / "data", "--gpus", 0]
+    for script in "train", "evaluate":
+        message = run(folder, script, *places, status=1)
+        assert message.startswith(f"error: {folder}/broken.py, line 1: this extension cannot be imported: ")
+        assert message.count("\n") == 1
+    assert not (folder / "broken work").exists()

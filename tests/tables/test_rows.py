@@ -1,0 +1,247 @@
+"""A table with our figures beside the paper's, out of experiments whose results are made up."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import statistics
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import configuration as configurations
+from fairseq_plugins.experiments import results
+from fairseq_plugins.scoring.bleu import Bleu, bleu
+from fairseq_plugins.scoring.metrics import Outputs, References
+from fairseq_plugins.scoring.rouge import Rouge, corpus_rouge, sentence_rouge
+from fairseq_plugins.scoring.significance import Comparison
+from fairseq_plugins.tables import tables, writing
+from fairseq_plugins.tables.tables import load_table
+from tests.conftest import TOY_PERPLEXITY
+
+WORDS = "the old bridge that my sister saw in paris is very long and clean".split()
+SENTENCES = 40
+
+
+def sentences(seed: int, like: list[str] | None = None, errors: float = 0.0) -> list[str]:
+    """Sentences, or those given with some of their words exchanged."""
+    generator = random.Random(seed)
+    made = like or [" ".join(generator.choices(WORDS, k=generator.randint(4, 14))) for _ in range(SENTENCES)]
+    return [" ".join(generator.choice(WORDS) if generator.random() < errors else w for w in s.split()) for s in made]
+
+
+def write(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def compared(baseline: list[str], system: list[str], references: list[str]) -> dict[str, Comparison]:
+    """By tokenised BLEU."""
+    outputs = (Outputs(lines, lines) for lines in (baseline, system))
+    return Bleu().compare(*outputs, References([references], [references]))
+
+
+class Work:
+    """A work folder with prepared data, in which experiments appear as scripts/evaluate.sh would leave them."""
+
+    def __init__(self, root: Path, metric: str = "bleu", sets: dict[str, str] | None = None) -> None:
+        self.root, self.metric, self.data = root, metric, root / "data"
+        self.sets = sets or {"test": "test"}
+        self.references = {split: sentences(place) for place, split in enumerate(self.sets)}
+        for split, lines in self.references.items():
+            for folder in "raw", "tokens":
+                write(self.data / folder / f"{split}.en", lines)
+                write(self.data / folder / f"{split}.de", sentences(7))
+        for language in "de", "en":
+            write(self.data / "bin" / f"dict.{language}.txt", ["the 1"])
+        splits = {"train": {"kept": 12345}, **{split: {"name": name} for split, name in self.sets.items()}}
+        PairsPreparation("de", "en", bpe="none", metric=metric, splits=splits).save(self.data)
+
+    def add(self, path: Path, seed: int, errors: float) -> dict[str, list[str]]:
+        """One experiment; returns its translations of each set."""
+        configuration = configurations.load(path)
+        work = self.root / configuration.dataset / configuration.model / f"seed_{seed}"
+        found = {"config": str(path), "command": f"fairseq-train {self.data}/bin --arch x", "parameters": 2_000_000}
+        found |= {
+            "updates": 1000 + seed,
+            "train_seconds": 3600.0 * seed,
+            "train_tokens_per_second": 100.0,
+            "seed": seed,
+        }
+        written = {}
+        for split, name in self.sets.items():
+            made = sentences(100 * seed + len(path.stem), self.references[split], errors)
+            written[split] = made
+            write(work / "generate" / f"{split}.tok.en", made)
+            write(work / "generate" / f"{split}.en", made)
+            scores = {"checkpoint": "gone.pt", "generate_command": "fairseq-generate x"}
+            if self.metric == "rouge":
+                rouge = corpus_rouge(made, [self.references[split]])
+                scores |= {key: round(value.score, 2) for key, value in rouge.scores.items()}
+                scores |= {"rouge_signature": rouge.signature}
+            else:
+                score = round(bleu().corpus_score(made, [self.references[split]]).score, 2)
+                scores |= {"bleu_tokenized": score, "bleu_sacrebleu": score, "sacrebleu_signature": "s"}
+            if split == "test":
+                found |= scores
+            else:
+                found["subsets"] = {**found.get("subsets", {}), name: scores}
+        results.write(work, found)
+        write(work / "train.jsonl", [json.dumps({"split": "valid", "epoch": 1, "num_updates": 10, "loss": 2.0})])
+        return written
+
+    def table(self, name: str, *arguments: str) -> Path:
+        writing.main([name, "--work", str(self.root), *arguments])
+        return self.root / "tables" / name
+
+
+def test_two_seeds_at_the_papers_scale(tmp_path: Path) -> None:
+    work = Work(tmp_path)
+    table = load_table("mc_rnn_table_2")
+    written = {
+        (path.stem, seed): work.add(path, seed, 0.3 if path.stem == "rnnsearch" else 0.1 * len(path.stem) / 8)
+        for path in table.configurations
+        for seed in (1, 2)
+    }
+    folder = work.table("mc_rnn_table_2", "--seeds", "1", "2")
+    content = json.loads((folder / "table.json").read_text())
+    assert content["notice"] is None
+    rows = {row["system"]: row for row in content["rows"]}
+    assert list(rows) == [row.system for row in table.rows]
+    assert rows["Actor-critic"]["note"] == "quoted by the paper" and not rows["Actor-critic"]["ours"]
+    assert rows["HM-RNN"]["note"] == "not here yet"
+    three = rows["MC-RNN-3"]
+    reference = work.references["test"]
+    scores = [round(bleu().corpus_score(written["mc_rnn_3", seed]["test"], [reference]).score, 2) for seed in (1, 2)]
+    assert three["ours"]["bleu"] == pytest.approx(statistics.mean(scores))
+    assert three["deviation"]["bleu"] == pytest.approx(statistics.stdev(scores))
+    assert three["difference"]["bleu"] == pytest.approx(statistics.mean(scores) - 32.23)
+    assert (three["paper_parameters"], three["parameters"], three["updates"]) == (29, 2_000_000, 1002)
+    assert three["hours"] == pytest.approx(1.5)
+    for seed in 1, 2:
+        expected = compared(written["rnnsearch", seed]["test"], written["mc_rnn_3", seed]["test"], reference)[
+            "bleu_tokenized"
+        ]
+        assert three["significance"][str(seed)]["bleu"]["p_value"] == expected.p_value
+        assert three["significance"][str(seed)]["bleu"]["difference"] == pytest.approx(expected.difference)
+    assert rows["Baseline-RNN"]["significance"] == {}
+
+    markdown = (folder / "table.md").read_text()
+    assert "Not the paper's setting" not in markdown
+    line = next(line for line in markdown.splitlines() if line.startswith("| MC-RNN-3 |"))
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[1] == "32.23"
+    assert cells[2] == f"{statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f}"
+    assert cells[4:8] == ["29M", "2,000,000", "1,002", "1.50"]
+    assert "Trained on 12,345 sentence pairs." in markdown and "mean ± standard deviation" in markdown
+    with open(folder / "table.csv", newline="") as stream:
+        by_system = {row["system"]: row for row in csv.DictReader(stream)}
+    assert by_system["MC-RNN-3"]["paper_bleu"] == "32.23"
+    assert float(by_system["MC-RNN-3"]["ours_bleu"]) == pytest.approx(statistics.mean(scores))
+    assert by_system["Actor-critic"]["ours_bleu"] == ""
+    report = (folder / "report.html").read_text()
+    assert "MC-RNN-3" in report and "BLEU by source length" in report and "Learning curves" in report
+
+
+def test_small_scale_says_that_it_is_not_the_papers_setting(tmp_path: Path) -> None:
+    work = Work(tmp_path)
+    for path in load_table("dpn_table_2").configurations:
+        work.add(path, 1, 0.2)
+    folder = work.table("dpn_table_2", "--scale", "small")
+    for name in "table.md", "report.html":
+        assert "Not the paper" in (folder / name).read_text()
+    content = json.loads((folder / "table.json").read_text())
+    dpn = content["rows"][-1]
+    assert dpn["paper"]["nist04"] == 41.26 and list(dpn["ours"]) == ["test"] and dpn["difference"] == {}
+
+
+def test_several_sets(tmp_path: Path) -> None:
+    names = ["nist04", "nist05", "nist06", "nist08", "nist12"]
+    splits = dict(zip(["test", "test1", "test2", "test3", "test4"], names, strict=True))
+    work = Work(tmp_path, sets=splits)
+    written = {path.stem: work.add(path, 1, 0.2) for path in load_table("dpn_table_2").configurations}
+    rows = json.loads((work.table("dpn_table_2") / "table.json").read_text())["rows"]
+    dpn = rows[-1]
+    for split, name in splits.items():
+        score = bleu().corpus_score(written["dpn"][split], [work.references[split]]).score
+        assert dpn["ours"][name] == pytest.approx(score, abs=0.005)
+        expected = compared(written["san"][split], written["dpn"][split], work.references[split])["bleu_tokenized"]
+        assert dpn["significance"]["1"][name]["p_value"] == expected.p_value
+
+
+def test_rouge(tmp_path: Path) -> None:
+    work = Work(tmp_path, metric="rouge")
+    written = {path.stem: work.add(path, 1, 0.1 * len(path.stem)) for path in load_table("dpn_table_3").configurations}
+    rows = json.loads((work.table("dpn_table_3") / "table.json").read_text())["rows"]
+    dpn = rows[-1]
+    scores = {name: sentence_rouge(lines["test"], [work.references["test"]]) for name, lines in written.items()}
+    outputs = (Outputs(written[name]["test"], written[name]["test"]) for name in ("cnn", "dpn"))
+    expected = Rouge().compare(*outputs, References([work.references["test"]], [work.references["test"]]))
+    for place, metric in enumerate(("rouge1", "rouge2", "rougeL")):
+        assert dpn["ours"][metric] == pytest.approx(scores["dpn"][:, place].mean(), abs=0.006)
+        assert dpn["significance"]["1"][metric]["p_value"] == expected[metric].p_value
+
+
+def test_entropies(tmp_path: Path) -> None:
+    work = Work(tmp_path)
+    [path] = load_table("dpn_table_5").configurations
+    work.add(path, 1, 0.1)
+    values = {"cc": 2.1, "ca": 1.9, "ac": 1.4, "aa": 1.3}
+    write(tmp_path / "iwslt14_de_en_10k/dpn/seed_1/analysis/entropy.json", [json.dumps({"entropy": values})])
+    folder = work.table("dpn_table_5")
+    rows = json.loads((folder / "table.json").read_text())["rows"]
+    assert [row["ours"]["entropy"] for row in rows] == list(values.values())
+    assert rows[0]["difference"]["entropy"] == pytest.approx(2.1 - 2.208)
+    assert "may stand the other way round" in (folder / "table.md").read_text()
+
+
+def test_experiments_that_are_missing(tmp_path: Path) -> None:
+    work = Work(tmp_path)
+    first, second = load_table("dpn_table_3").configurations
+    work.add(first, 1, 0.1)
+    with pytest.raises(InputError, match="rouge1' is missing there; run scripts/reproduce.sh dpn_table_3"):
+        work.table("dpn_table_3")
+    work = Work(tmp_path, metric="rouge")
+    work.add(first, 1, 0.1)
+    with pytest.raises(InputError, match=f"{second.stem}/seed_1: no experiment there"):
+        work.table("dpn_table_3")
+    assert not (tmp_path / "tables").exists()
+
+
+def test_a_metric_of_a_users_own_of_which_less_is_better(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table, configurations and an extension, all of them the user's: nothing in the package knows of them."""
+    monkeypatch.setenv("FAIRSEQ_PLUGINS_EXTENSIONS", "")
+    configs = tmp_path / "checkout" / "configs"
+    (configs / "corpus").mkdir(parents=True)
+    (configs / "tables").mkdir()
+    for name in "large", "small":
+        content = f"extensions: [{TOY_PERPLEXITY}]\ntrain: {{arch: lstm}}\nevaluate: {{metric: toy_perplexity}}\n"
+        (configs / "corpus" / f"{name}.yaml").write_text(content)
+    (configs / "tables" / "mine.yaml").write_text(
+        "title: Mine\nmetric: toy_perplexity\nbaseline: Large\nrows:\n"
+        "  - {system: Large, config: corpus/large.yaml, toy_perplexity: 7.5}\n"
+        "  - {system: Small, config: corpus/small.yaml, toy_perplexity: 9.25}\n"
+    )
+    monkeypatch.setattr(tables, "CHECKOUT", tmp_path / "checkout")
+    monkeypatch.setattr(tables, "TABLES", configs / "tables")
+    work = Work(tmp_path)
+    for name, surprise, perplexity in ("large", 2.0, 7.39), ("small", 1.0, 2.72):
+        path = configs / "corpus" / f"{name}.yaml"
+        work.add(path, 1, 0.1)
+        folder = tmp_path / "corpus" / name / "seed_1"
+        lines = [" ".join([str(-surprise)] * (2 + number % 3)) for number in range(SENTENCES)]
+        write(folder / "generate" / "test.log_probabilities.en", lines)
+        results.update(folder, toy_perplexity=perplexity, toy_perplexity_signature="s")
+    folder = work.table("mine")
+    [_, small] = json.loads((folder / "table.json").read_text())["rows"]
+    assert small["ours"] == {"toy_perplexity": 2.72} and small["difference"]["toy_perplexity"] == pytest.approx(-6.53)
+    comparison = small["significance"]["1"]["toy_perplexity"]
+    assert comparison["difference"] == pytest.approx(2.718 - 7.389, abs=1e-3)
+    markdown = (folder / "table.md").read_text()
+    assert f"| {comparison['p_value']:.3f} better |" in markdown and "the paper, toy perplexity" in markdown
+    assert "- toy perplexity: s." in markdown
+    page = (folder / "report.html").read_text()
+    assert "toy perplexity by source length" in page

@@ -1,0 +1,96 @@
+"""The papers' tables as data, and what small scale makes of their configurations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import configuration as config
+from fairseq_plugins.experiments import fairseq_commands as commands
+from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.tables.tables import TABLES, SmallScale, load_small_scale, load_table
+from fairseq_plugins.tables.workflow import as_arguments
+
+NAMES = sorted(path.stem for path in TABLES.glob("*.yaml"))
+CONFIGURATIONS = sorted({path for name in NAMES for path in load_table(name).configurations})
+
+
+def test_the_tables_that_can_be_reproduced() -> None:
+    assert NAMES == [*(f"dpn_table_{i}" for i in range(1, 6)), *(f"mc_rnn_table_{i}" for i in (2, 3, 5))]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_have_a_configuration_or_say_why_not(name: str) -> None:
+    table = load_table(name)
+    assert table.title and table.rows
+    systems = [row.system for row in table.rows]
+    assert len(set(systems)) == len(systems)
+    for row in table.rows:
+        assert row.figures and set(row.figures) <= set(table.measure.columns)
+        assert row.config is None or row.missing is None
+        assert row.config is None or row.config.is_file()
+    if table.measure.name == "entropy":
+        assert [row.flow for row in table.rows] == ["cc", "ca", "ac", "aa"]
+    else:
+        [baseline] = [row for row in table.rows if row.system == table.baseline]
+        assert baseline.config is not None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_figures_are_those_that_configurations_name(name: str) -> None:
+    table = load_table(name)
+    for row in table.rows:
+        paper = config.load(row.config).paper if row.config else {}
+        if paper and paper["table"].text == name:
+            assert paper["row"].text == row.system
+            named = config.load(row.config).paper_row()
+            assert {key: named[key] for key in row.figures} == row.figures
+            assert named.get("params") == row.parameters
+            assert "config" not in named
+
+
+def test_some_of_the_papers_figures() -> None:
+    rows = {row.system: row for row in load_table("mc_rnn_table_2").rows}
+    assert rows["MC-RNN-3"].figures == {"bleu": 32.23} and rows["MC-RNN-3"].parameters == 29
+    assert rows["HM-RNN"].missing and rows["Actor-critic"].config is None
+    dpn = load_table("dpn_table_2")
+    assert list(dpn.measure.columns) == ["nist04", "nist05", "nist06", "nist08", "nist12"]
+    assert {row.system: row.figures for row in dpn.rows}["DPN-S2S"]["nist12"] == 31.17
+    assert [row.uncertain for row in load_table("dpn_table_5").rows] == [False, True, True, False]
+
+
+def test_a_table_that_does_not_exist() -> None:
+    with pytest.raises(InputError, match="there is no table 'mc_rnn_table_9'; did you mean 'mc_rnn_table_[235]'"):
+        load_table("mc_rnn_table_9")
+
+
+def test_of_several_patterns_the_last_one_wins() -> None:
+    small = SmallScale("translation", {}, {"a": 1, "b": 1}, {}, {"dpn*": {"b": 2, "c": 2}, "dpn_m1": {"c": 3}})
+    assert small.train_options("dpn_m1") == {"a": 1, "b": 2, "c": 3}
+    assert small.train_options("dpn") == {"a": 1, "b": 2, "c": 2}
+    assert small.train_options("cnn") == {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_fairseq_takes_the_options_of_small_scale(path: Path, data: PreparedData, tmp_path: Path) -> None:
+    small = load_small_scale(path.parent.name)
+    configuration = config.load(path)
+    extra = as_arguments({**small.train_options(path.stem), "seed": 2})
+    command = commands.train_command(configuration, data, tmp_path, 0, extra)
+    assert commands.option(command, "--max-update") == "2000"
+    # fairseq ends a training whose learning rate is not above --stop-min-lr, before its first update too.
+    first = "--warmup-init-lr" if commands.option(command, "--warmup-updates") else "--lr"
+    assert float(commands.option(command, first)) > float(commands.option(command, "--stop-min-lr"))
+    commands.generate_command(configuration, data, "x.pt", "test", 0, as_arguments(small.generate))
+
+
+def test_datasets_of_small_scale_share_their_corpora() -> None:
+    by_corpus: dict[str, list] = {}
+    for path in CONFIGURATIONS:
+        small = load_small_scale(path.parent.name)
+        by_corpus.setdefault(small.corpus, []).append(small.preparation)
+    assert set(by_corpus) == {"translation", "summarization"}
+    for preparations in by_corpus.values():
+        assert all(preparation == preparations[0] for preparation in preparations)

@@ -1,0 +1,118 @@
+"""The plan of a table's commands."""
+
+from __future__ import annotations
+
+import fcntl
+import shlex
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.tables import workflow
+from fairseq_plugins.tables.tables import load_table
+
+pytest.importorskip("snakemake", reason="needs scripts/install.sh --extras workflow, and Python 3.11 or later")
+
+
+def test_small_scale(tmp_path: Path) -> None:
+    plan = workflow.plan_of(load_table("mc_rnn_table_2"), tmp_path, "small", [1, 2], 0, None, None)
+    assert list(plan["corpora"]) == ["translation"]
+    assert "fairseq_plugins.corpora.builtin --task translation" in plan["corpora"]["translation"]
+    systems = ["ho_rnn", "rnnsearch", "mc_rnn_2", "mc_rnn_3", "mc_rnn_4"]
+    assert list(plan["experiments"]) == [f"iwslt14_de_en/{name}/seed_{seed}" for name in systems for seed in (1, 2)]
+    one = plan["experiments"]["iwslt14_de_en/mc_rnn_2/seed_2"]
+    assert one["requires"] == ["corpora/translation/data/preparation.json"]
+    train, evaluate = (shlex.split(step) for step in one["command"].split(" && "))
+    assert train[0].endswith("scripts/train.sh") and train[1].endswith("configs/iwslt14_de_en/mc_rnn_2.yaml")
+    for option, value in (("--seed", "2"), ("--gpus", "0"), ("--encoder-hidden-size", "128"), ("--lr", "3e-3")):
+        assert train[train.index(option) + 1] == value
+    assert evaluate[0].endswith("scripts/evaluate.sh") and evaluate[evaluate.index("--subset") + 1] == "test"
+    assert plan["gpus_of_an_experiment"] == 0
+    assert plan["table"]["outputs"][-1] == "tables/mc_rnn_table_2/report.html"
+
+
+def test_the_papers_scale_on_gpus(tmp_path: Path) -> None:
+    plan = workflow.plan_of(load_table("dpn_table_2"), tmp_path, "paper", [1], 8, None, 50)
+    assert not plan["corpora"] and plan["gpus_of_an_experiment"] == 1
+    one = plan["experiments"]["nist_zh_en/dpn/seed_1"]
+    assert one["requires"] == [] and one["data"].endswith("work/nist_zh_en/data")
+    slot = shlex.split(one["command"])
+    assert slot[1:6] == ["-m", "fairseq_plugins.tables.gpu_slots", "--", "bash", "-c"]
+    train, *evaluations = (shlex.split(step) for step in slot[6].split(" && "))
+    for option, value in (("--gpus", "1"), ("--max-update", "50")):
+        assert train[train.index(option) + 1] == value
+    sets = ["nist04", "nist05", "nist06", "nist08", "nist12"]
+    assert [step[step.index("--subset") + 1] for step in evaluations] == sets
+
+
+def test_entropies_follow_the_evaluation(tmp_path: Path) -> None:
+    plan = workflow.plan_of(load_table("dpn_table_5"), tmp_path, "paper", [1], 0, tmp_path / "other data", None)
+    [(folder, one)] = plan["experiments"].items()
+    assert folder == "iwslt14_de_en_10k/dpn/seed_1" and one["data"] == str(tmp_path / "other data")
+    *_, evaluate = (shlex.split(step) for step in one["command"].split(" && "))
+    assert evaluate[evaluate.index("--subset") + 1] == "test"
+    assert list(plan["analyses"]) == [f"{folder}/analysis/entropy.json"]
+    entropy = shlex.split(plan["analyses"][f"{folder}/analysis/entropy.json"])
+    assert entropy[1:4] == ["-m", "fairseq_plugins.analysis", "entropy"]
+    assert entropy[entropy.index("--data") + 1] == str(tmp_path / "other data")
+
+
+def test_tables_share_their_experiments(tmp_path: Path) -> None:
+    """The same commands: a row of one table that is done is done for the others."""
+    first, *others = (
+        workflow.plan_of(load_table(f"dpn_table_{number}"), tmp_path, "small", [1], 0, None, None)["experiments"]
+        for number in (1, 4, 5)
+    )
+    for other in others:
+        assert other["iwslt14_de_en_10k/dpn/seed_1"] == first["iwslt14_de_en_10k/dpn/seed_1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mc_rnn_table_3x"], "there is no table 'mc_rnn_table_3x'; did you mean 'mc_rnn_table_3'"),
+        (["mc_rnn_table_2", "--seeds", "1", "2", "1"], "--seeds 1 2 1: a seed stands there twice"),
+        (["mc_rnn_table_2", "--scale", "small", "--data", "x"], "--data goes with --scale paper"),
+        (["mc_rnn_table_2", "--scale", "small", "--max-update", "0"], "--max-update is 0"),
+        (["mc_rnn_table_2", "--gpus", "1000"], "--gpus 1000: PyTorch sees"),
+        (
+            ["mc_rnn_table_2", "--gpus", "0", "--data", "nowhere"],
+            "nowhere is not there: prepare it as configs/iwslt14_de_en",
+        ),
+    ],
+)
+def test_bad_input(arguments: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        workflow.main([*arguments, "--work", str(tmp_path / "work")])
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_workflows_in_one_folder(tmp_path: Path) -> None:
+    with open(tmp_path / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match="a workflow is at work there"):
+            workflow.main(["dpn_table_5", "--scale", "small", "--work", str(tmp_path)])
+
+
+def test_a_dry_run_shows_every_command_and_leaves_nothing(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    work = tmp_path / "work"
+    workflow.main(["dpn_table_3", "--scale", "small", "--work", str(work), "--dry-run"])
+    shown = "".join(capfd.readouterr())
+    plan = workflow.plan_of(load_table("dpn_table_3"), work, "small", [1], 0, None, None)
+    commands = [*plan["corpora"].values(), *(one["command"] for one in plan["experiments"].values())]
+    assert len(commands) == 3
+    for command in [*commands, plan["table"]["command"]]:
+        assert command in shown
+    assert not work.exists()
+
+
+def test_a_cluster_with_slurm(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    pytest.importorskip("snakemake_executor_plugin_slurm", reason="needs scripts/install.sh --extras workflow")
+    profile = str(workflow.CHECKOUT / "configs" / "slurm")
+    arguments = ["mc_rnn_table_2", "--work", str(tmp_path / "work"), "--dry-run", f"--profile={profile}"]
+    workflow.main(arguments)
+    shown = "".join(capfd.readouterr())
+    assert shown.count("rule experiment:") == 5
+    assert "gpu=1" in shown and "runtime=2880" in shown
+    assert "--gpus 1" in shown

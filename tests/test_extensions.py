@@ -1,0 +1,72 @@
+"""Files of a user's own: imported once, and one sentence where that cannot be."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins import extensions
+from fairseq_plugins.errors import InputError
+from tests.commands import run_command
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(extensions.VARIABLE, "")
+
+
+def test_files_are_imported_once_and_told_to_commands(tmp_path: Path) -> None:
+    for folder in "a", "b":
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(
+            f"import sys\nsys.modules.setdefault('imported', []).append('{folder}')\n"
+        )
+    sys.modules.pop("imported", None)
+    files = [tmp_path / "a" / "mine.py", tmp_path / "b" / ".." / "b" / "mine.py"]
+    extensions.add(files)
+    extensions.add(files[:1])
+    extensions.load()
+    assert sys.modules.pop("imported") == ["a", "b"], "two files of one name are two"
+    assert os.environ[extensions.VARIABLE].split(os.pathsep) == [str(file.resolve()) for file in files]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("x = 1\n1 / 0\n", "line 2: this extension cannot be imported: ZeroDivisionError: division by zero"),
+        ("import nothing_of_this_name\n", "line 1: .* ModuleNotFoundError: No module named 'nothing_of_this_name'"),
+        ("a = 1\nb = = 2\n", "line 2: this extension cannot be imported: SyntaxError: invalid syntax"),
+    ],
+)
+def test_what_cannot_be_imported(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(content)
+    for _ in range(2):
+        with pytest.raises(InputError, match=f"{path}, {message}") as raised:
+            extensions.add([path])
+        assert "\n" not in str(raised.value)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="missing.py: no such file; FAIRSEQ_PLUGINS_EXTENSIONS or a configuration"):
+        extensions.add([tmp_path / "missing.py"])
+    (tmp_path / "mine.yaml").write_text("")
+    os.environ[extensions.VARIABLE] = str(tmp_path / "mine.yaml")
+    with pytest.raises(InputError, match="mine.yaml: an extension is a Python file"):
+        extensions.load()
+
+
+def test_registering_imports_them(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from fairseq.models import register_model_architecture\n"
+        "from fairseq_plugins.models import double_path\n"
+        "@register_model_architecture('double_path', 'dpn_of_mine')\n"
+        "def dpn_of_mine(args):\n"
+        "    double_path.dpn_iwslt_de_en(args)\n"
+    )
+    program = "import fairseq_plugins; from fairseq.models import ARCH_MODEL_REGISTRY as m; print('dpn_of_mine' in m)"
+    finished = run_command(["python", "-c", program], FAIRSEQ_PLUGINS_EXTENSIONS=str(tmp_path / "mine.py"))
+    assert finished.stdout == "True\n"
