@@ -26,7 +26,7 @@ setup(
         "fairseq_plugins.corpora.builtin": ["words/*.tsv"],
         "fairseq_plugins.report": ["*.jinja"],
         "fairseq_plugins.tables": ["Snakefile"],
-        "fairseq_plugins.kernels": ["*.cpp", "*/*.cpp"],
+        "fairseq_plugins.kernels": ["*/*.cpp", "*/*.h"],
     },
     python_requires=">=3.10,<3.13",
     install_requires=[

@@ -193,7 +193,7 @@ def main() -> None:
                 ratio = step[names[0]] / step[names[1]]
                 print(f"MC-RNN-3 training step, {backend}: {ratio:.2f} times as fast as the per-channel loop")
     if "cuda_graph" in args.backends:
-        from fairseq_plugins.kernels import cuda_graph
+        from fairseq_plugins.kernels.multi_channel import cuda_graph
 
         print(f"graphs captured: {cuda_graph.captures()}")
     write_json(args.json, found, rows)

@@ -65,7 +65,7 @@ def test_registering_imports_them(tmp_path: Path) -> None:
         "from fairseq_plugins.models import double_path\n"
         "@register_model_architecture('double_path', 'dpn_of_mine')\n"
         "def dpn_of_mine(args):\n"
-        "    double_path.dpn_iwslt_de_en(args)\n"
+        "    args.dropout = 0.3\n"
     )
     program = "import fairseq_plugins; from fairseq.models import ARCH_MODEL_REGISTRY as m; print('dpn_of_mine' in m)"
     finished = run_command(["python", "-c", program], FAIRSEQ_PLUGINS_EXTENSIONS=str(tmp_path / "mine.py"))

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 import torch
 
 from ..errors import InputError
-from ..kernels.interface import in_degree
+from ..kernels import in_degree
 from ..models.shown_attention import channel_attention_of
 from .forced_decoding import (
     END,

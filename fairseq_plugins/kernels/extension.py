@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "FAIRSEQ_PLUGINS_CACHE"
 
+# Sources include what they share as "cpu/vectors.h".
+_KERNELS = Path(__file__).parent
+
 _CAPABILITY_FLAGS = {
     "AVX512": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mfma", "-DCPU_CAPABILITY_AVX512"],
     "AVX2": ["-mavx2", "-mfma", "-DCPU_CAPABILITY_AVX2"],
@@ -42,6 +45,8 @@ def cache_folder() -> Path:
 def load(source: Path) -> ModuleType:
     """The compiled module of a C++ source with pybind11 bindings, from the cache or compiled now.
 
+    It is compiled anew when it, a header beside it or one of those that kernels share (``cpu/``) has changed.
+
     Raises:
         RuntimeError, OSError, ImportError, subprocess.SubprocessError: it cannot be compiled here; it says why.
     """
@@ -49,8 +54,7 @@ def load(source: Path) -> ModuleType:
     known = capability if capability in _CAPABILITY_FLAGS else "DEFAULT"
     flags = ["-O3", "-fopenmp", f"-DCPU_CAPABILITY={known}", *_CAPABILITY_FLAGS.get(known, [])]
     python = f"cpython-{sys.version_info.major}.{sys.version_info.minor}"
-    content = source.read_bytes() + " ".join(flags).encode()
-    name = f"{source.stem}_{hashlib.sha256(content).hexdigest()[:16]}"
+    name = f"{source.parent.name}_{source.stem}_{_hash(source, flags)}"
     folder = cache_folder() / f"{python}-torch-{torch.__version__}-{known}"
     path = folder / f"{name}.so"
     if not path.exists():
@@ -64,10 +68,19 @@ def load(source: Path) -> ModuleType:
     return module
 
 
+def _hash(source: Path, flags: list[str]) -> str:
+    """Of everything that goes into a build: files by their names and contents, and the flags."""
+    headers = [*sorted(source.parent.glob("*.h")), *sorted((_KERNELS / "cpu").glob("*.h"))]
+    found = hashlib.sha256(" ".join(flags).encode())
+    for path in source, *headers:
+        found.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()[:16]
+
+
 def _compile(source: Path, name: str, flags: list[str], path: Path) -> None:
     from torch.utils import cpp_extension
 
-    logger.info(f"compiling {source.name} for this machine, once; it takes about a minute")
+    logger.info(f"compiling {source.parent.name}/{source.name} for this machine, once; it takes about a minute")
     # Else a build repeated in this process, after one that failed, would get another name.
     cpp_extension.JIT_EXTENSION_VERSIONER.entries.pop(name, None)
     build = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".build", dir=path.parent))
@@ -76,6 +89,7 @@ def _compile(source: Path, name: str, flags: list[str], path: Path) -> None:
             name,
             [str(source)],
             extra_cflags=flags,
+            extra_include_paths=[str(_KERNELS)],
             extra_ldflags=["-fopenmp"],
             build_directory=str(build),
             # It would stay loaded from a place that is about to be removed.

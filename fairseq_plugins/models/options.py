@@ -90,7 +90,7 @@ def recurrent_layer_options(*sides: str) -> type[FairseqDataclass]:
         optional_type, metadata = _merged(name, of_kinds)
         fields.append((name, optional_type, field(default=None, metadata=metadata)))
         for side in sides:
-            text = {"help": f"{_flag(name)} of the {side} alone"}
+            text = {"help": f"{flag(name)} of the {side} alone"}
             fields.append((f"{side}_{name}", optional_type, field(default=None, metadata=text)))
     return dataclasses.make_dataclass("RecurrentLayerOptions", fields, bases=(FairseqDataclass,))
 
@@ -124,7 +124,7 @@ def recurrent_layer(cfg: Namespace | DictConfig, side: str = "") -> tuple[str, A
             if name in own:
                 values[name] = _checked(full_name, value, own[name], kind)
             elif full_name != name:
-                raise InputError(f"{_flag(full_name)} is no option of {kind.name} layers; leave it out")
+                raise InputError(f"{flag(full_name)} is no option of {kind.name} layers; leave it out")
             else:
                 _check_minimum(name, value)
     options = kind.options(**values)
@@ -156,7 +156,7 @@ def _merged(name: str, of_kinds: list[tuple[RecurrentKind, dataclasses.Field]]) 
     for kind, each in of_kinds:
         meanings.setdefault((each.metadata["help"], each.default), []).append(kind.name)
     texts = [
-        f"{text} ({', '.join(kinds)}{'' if default is None else f'; default: {default}'})"
+        f"{text} ({', '.join(kinds)}{'' if default is None else f': {default}'})"
         for (text, default), kinds in meanings.items()
     ]
     metadata = {"help": "; ".join(texts)}
@@ -171,7 +171,7 @@ def _checked(name: str, value: Any, of_kind: dataclasses.Field, kind: RecurrentK
         # fairseq's choices are no strings, though they look like them.
         value = str(value)
         if value not in choices:
-            raise InputError(f"{_flag(name)} {value}: {kind.name} layers take {', '.join(choices)}")
+            raise InputError(f"{flag(name)} {value}: {kind.name} layers take {', '.join(choices)}")
     _check_minimum(name, value, of_kind)
     return value
 
@@ -181,10 +181,11 @@ def _check_minimum(name: str, value: Any, of_kind: dataclasses.Field | None = No
     for each in fields:
         minimum = each.metadata.get("minimum")
         if minimum is not None and value < minimum:
-            raise InputError(f"{_flag(name)} must be at least {minimum}, not {value}")
+            raise InputError(f"{flag(name)} must be at least {minimum}, not {value}")
 
 
-def _flag(name: str) -> str:
+def flag(name: str) -> str:
+    """The option of a field: ``embed_dim`` is ``--embed-dim``."""
     return f"--{name}".replace("_", "-")
 
 
@@ -209,7 +210,7 @@ def check_sizes(cfg: Namespace | DictConfig, names: Iterable[str]) -> None:
     """Raises InputError if one of the options is below 1."""
     for name in names:
         if getattr(cfg, name) < 1:
-            raise InputError(f"{_flag(name)} must be at least 1, not {getattr(cfg, name)}")
+            raise InputError(f"{flag(name)} must be at least 1, not {getattr(cfg, name)}")
 
 
 def check_sharing(cfg: Namespace | DictConfig, task: FairseqTask) -> None:

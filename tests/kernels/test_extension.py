@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import pytest
 import torch
 
 from fairseq_plugins import kernels
-from fairseq_plugins.kernels import cpp, extension
+from fairseq_plugins.kernels import extension
+from fairseq_plugins.kernels.multi_channel import cpu
 from fairseq_plugins.modules import MultiChannelRNN
 from tests.commands import CHECKOUT
 
@@ -60,7 +62,7 @@ def cached(source: Path) -> list[str]:
 def test_compiles_once_and_again_after_a_change(source: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
         assert extension.load(source).twice(4) == 8
-        assert "compiling twice.cpp for this machine, once" in caplog.text
+        assert "/twice.cpp for this machine, once" in caplog.text
         caplog.clear()
         assert extension.load(source).twice(4) == 8
         assert not caplog.text
@@ -68,6 +70,31 @@ def test_compiles_once_and_again_after_a_change(source: Path, caplog: pytest.Log
         source.write_text(SOURCE.replace("2 * x", "x + x"))
         assert extension.load(source).twice(4) == 8
         assert len(cached(source)) == 2
+
+
+def test_compiles_again_after_a_change_in_a_header(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of its own folder, and of those that kernels share."""
+    shared = source.parent / "kernels" / "cpu"
+    shared.mkdir(parents=True)
+    monkeypatch.setattr(extension, "_KERNELS", shared.parent)
+    (source.parent / "factor.h").write_text("#define FACTOR 2\n")
+    (shared / "summand.h").write_text("#define SUMMAND 0\n")
+    included = '#include "cpu/summand.h"\n#include "factor.h"\n' + SOURCE.replace("2 * x", "FACTOR * x + SUMMAND")
+    source.write_text(included)
+    assert extension.load(source).twice(4) == 8
+    (source.parent / "factor.h").write_text("#define FACTOR 3\n")
+    assert extension.load(source).twice(4) == 12
+    (shared / "summand.h").write_text("#define SUMMAND 1\n")
+    assert extension.load(source).twice(4) == 13
+
+
+def test_everything_that_is_compiled_is_packaged() -> None:
+    """package_data of setup.py; a source that includes what is not there would compile in a checkout alone."""
+    kernels = CHECKOUT / "fairseq_plugins" / "kernels"
+    sources = {path for path in kernels.rglob("*") if path.suffix in (".cpp", ".h")}
+    assert sources
+    patterns = re.search(r'"fairseq_plugins.kernels": \[(.*?)\]', (CHECKOUT / "setup.py").read_text()).group(1)
+    assert sources == {path for pattern in re.findall(r'"(.*?)"', patterns) for path in kernels.glob(pattern)}
 
 
 def test_two_processes_at_once_and_a_build_that_was_killed(source: Path) -> None:
@@ -109,14 +136,14 @@ def test_without_a_compiler_the_layer_warns_once_and_runs(
     monkeypatch.delenv(kernels.BACKEND_VARIABLE, raising=False)
     monkeypatch.setenv(extension.CACHE_VARIABLE, str(tmp_path))
     monkeypatch.setenv("CXX", "no-such-compiler")
-    cpp.compiled.cache_clear()
+    cpu.compiled.cache_clear()
     try:
         layer = MultiChannelRNN(3, 4, 3)
         x = torch.randn(5, 2, 3)
         first, second = layer(x).output, layer(x).output
         step, _ = layer.step(x[0], layer.initial_state(2))
     finally:
-        cpp.compiled.cache_clear()
+        cpu.compiled.cache_clear()
     assert caplog.text.count("the C++ kernels cannot be compiled here") == 1
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "eager")
     assert first.equal(second) and first.equal(layer(x).output)

@@ -1,14 +1,24 @@
-"""Tests of what architectures share."""
+"""Options that are made from the kinds of recurrent layers, and what models share."""
 
 from __future__ import annotations
 
+import dataclasses
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
 import pytest
+from fairseq.dataclass.utils import gen_parser_from_dataclass
 from omegaconf import OmegaConf
 
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.double_path import DoublePathModel
-from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqModel
+from fairseq_plugins.models.options import recurrent_layer, recurrent_layer_options
+from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig, RecurrentSeq2SeqModel
+from fairseq_plugins.modules import RECURRENT_KINDS, HigherOrderRNN, MultiChannelRNN, RecurrentKind, option
 
 from .tasks import make_task
+
+TINY = dict.fromkeys(["encoder_embed_dim", "encoder_hidden_size", "decoder_embed_dim", "decoder_hidden_size"], 6)
 
 
 @pytest.mark.parametrize(
@@ -23,3 +33,100 @@ def test_a_checkpoint_of_an_earlier_version_lacks_later_options(model: type, opt
     built = model.build_model(cfg, make_task())
     whole = model.build_model(options, make_task())
     assert {name: p.shape for name, p in built.named_parameters()} == {n: p.shape for n, p in whole.named_parameters()}
+
+
+def parsed(*arguments: str) -> Namespace:
+    parser = ArgumentParser()
+    gen_parser_from_dataclass(parser, RecurrentSeq2SeqConfig())
+    return parser.parse_args(arguments)
+
+
+def test_options_hold_for_both_sides_unless_one_has_its_own() -> None:
+    layers = ["--encoder-recurrent-layer", "mc_rnn", "--decoder-recurrent-layer", "mc_rnn"]
+    given = ["--channels", "2", "--decoder-channels", "4", "--cell", "gru", "--encoder-connection", "gate"]
+    cfg = parsed(*layers, *given)
+    for name, value in TINY.items():
+        setattr(cfg, name, value)
+    model = RecurrentSeq2SeqModel.build_model(cfg, make_task())
+    encoder, decoder = model.encoder.stack.layers[0], model.decoder.stack.layers[0]
+    assert isinstance(encoder, MultiChannelRNN) and isinstance(decoder, MultiChannelRNN)
+    assert (encoder.channels, encoder.cell, encoder.connection) == (2, "gru", "gate")
+    assert (decoder.channels, decoder.cell, decoder.connection) == (4, "gru", "state")
+    # A checkpoint says what its layers are, whatever the defaults will be.
+    assert (cfg.encoder_channels, cfg.decoder_connection_init) == (2, "identity")
+
+
+def test_what_is_not_asked_for_is_the_kinds_own_default() -> None:
+    cfg = RecurrentSeq2SeqConfig(encoder_recurrent_layer="ho_rnn", **TINY)
+    assert cfg.order is None and cfg.cell is None
+    model = RecurrentSeq2SeqModel.build_model(cfg, make_task())
+    layer = model.encoder.stack.layers[0]
+    assert isinstance(layer, HigherOrderRNN) and (layer.order, layer.cell) == (3, "lstm")
+
+
+def test_names_defaults_and_helps_come_from_the_kinds() -> None:
+    fields = {field.name: field for field in dataclasses.fields(RecurrentSeq2SeqConfig)}
+    for kind in RECURRENT_KINDS.values():
+        for of_kind in dataclasses.fields(kind.options):
+            for name in (of_kind.name, f"encoder_{of_kind.name}", f"decoder_{of_kind.name}"):
+                assert fields[name].default is None
+            text = fields[of_kind.name].metadata["help"]
+            assert of_kind.metadata["help"] in text and kind.name in text
+    assert fields["channels"].metadata["help"] == "channels: block size minus one (mc_rnn: 3)"
+    assert fields["cell"].metadata["help"] == "cell inside the layers (ho_rnn, mc_rnn: lstm)"
+    assert fields["encoder_cell"].metadata["help"] == "--cell of the encoder alone"
+
+
+def test_a_model_without_sides_has_one_kind() -> None:
+    options = recurrent_layer_options()
+    assert not [field.name for field in dataclasses.fields(options) if "coder" in field.name]
+    cfg = options(recurrent_layer="mc_rnn", channels=4)
+    kind, found = recurrent_layer(cfg)
+    assert (kind, found.channels, found.cell, cfg.cell) == ("mc_rnn", 4, "lstm", "lstm")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"encoder_channels": 0, "encoder_recurrent_layer": "mc_rnn"}, "--encoder-channels must be at least 1, not 0"),
+        ({"order": 0}, "--order must be at least 1, not 0"),
+        ({"encoder_channels": 3}, "--encoder-channels is no option of lstm layers; leave it out"),
+        ({"decoder_recurrent_layer": "sru"}, "there is no recurrent layer 'sru'; choose from lstm, gru, rnn, ho_rnn, "),
+        ({"decoder_recurrent_layer": "ho_rnn", "cell": "sru"}, "--cell sru: ho_rnn layers take lstm, gru, rnn"),
+    ],
+)
+def test_what_a_kind_does_not_take(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        RecurrentSeq2SeqModel.build_model(RecurrentSeq2SeqConfig(**TINY, **options), make_task())
+
+
+def test_sizes_that_a_kind_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(*_: Any) -> None:
+        raise ValueError("its layers must have equal widths")
+
+    kind = RecurrentKind("equal", "", RECURRENT_KINDS["lstm"].options, make)
+    monkeypatch.setitem(RECURRENT_KINDS, "equal", kind)
+    with pytest.raises(InputError, match="--encoder-recurrent-layer equal: its layers must have equal widths"):
+        RecurrentSeq2SeqModel.build_model(RecurrentSeq2SeqConfig(encoder_recurrent_layer="equal"), make_task())
+
+
+def test_a_decoder_needs_layers_that_run_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairseq_plugins.modules.ConventionalRNN.is_steppable", False)
+    with pytest.raises(InputError, match="--decoder-recurrent-layer lstm: these layers do not run step by step"):
+        RecurrentSeq2SeqModel.build_model(RecurrentSeq2SeqConfig(**TINY), make_task())
+
+
+def test_kinds_may_share_an_option_but_not_its_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def add(kind_name: str, type_of_cell: type, default: Any, **more: Any) -> None:
+        made = dataclasses.make_dataclass("Options", [("cell", type_of_cell, option(default, "another cell", **more))])
+        monkeypatch.setitem(RECURRENT_KINDS, kind_name, RecurrentKind(kind_name, "", made, None))
+
+    add("toy", str, "sru", choices=["sru", "gru"], before="gru")
+    [field] = [field for field in dataclasses.fields(recurrent_layer_options()) if field.name == "cell"]
+    help_of_both = "cell inside the layers (ho_rnn, mc_rnn: lstm); another cell (toy: sru)"
+    assert field.metadata == {"help": help_of_both, "before": "gru"}
+    [inner] = [each for each in field.type.__args__ if each is not type(None)]
+    assert [choice.value for choice in inner] == ["lstm", "gru", "rnn", "sru"]
+    add("bad", int, 3)
+    with pytest.raises(InputError, match="ho_rnn, mc_rnn, toy, bad have an option 'cell' of different types"):
+        recurrent_layer_options()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import extension
+from .autograd import ForgetScan
 
 logger = logging.getLogger(__name__)
 
@@ -27,18 +29,29 @@ def compiled() -> ModuleType | None:
         return None
 
 
-def takes(gate: Tensor) -> bool:
-    """Whether it computes where ``gate`` is, in its precision."""
-    return gate.device.type == "cpu" and gate.dtype in (torch.float32, torch.float64) and compiled() is not None
+def refuses(gate: Tensor) -> str | None:
+    """Why it does not take the scan, or None: it computes on CPUs, in single and double precision."""
+    if gate.device.type != "cpu":
+        return f"it computes on CPUs, and the gate is on {gate.device.type}"
+    if gate.dtype not in (torch.float32, torch.float64):
+        return f"{str(gate.dtype).removeprefix('torch.')} is not among its precisions"
+    if gate.numel() == 0:
+        return "there is nothing to compute"
+    return None if compiled() is not None else "it cannot be compiled here"
+
+
+def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
+    """See :func:`fairseq_plugins.kernels.forget_scan.forget_scan`."""
+    return ForgetScan.apply(sys.modules[__name__], gate, candidate, initial)
 
 
 def forward(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
-    """See :func:`.eager.forward`."""
+    """See :class:`.autograd.Loops`."""
     return compiled().forward(gate, candidate, initial)
 
 
 def backward(
     gradient: Tensor, gate: Tensor, candidate: Tensor, initial: Tensor, c: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """See :func:`.eager.backward`."""
+    """See :class:`.autograd.Loops`."""
     return compiled().backward(gradient, gate, candidate, initial, c)

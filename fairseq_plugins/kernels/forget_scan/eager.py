@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 from torch import Tensor
 
+from .autograd import ForgetScan
+
+
+def refuses(gate: Tensor) -> str | None:
+    """It takes everything."""
+    return None
+
+
+def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
+    """See :func:`fairseq_plugins.kernels.forget_scan.forget_scan`."""
+    if gate.numel() == 0:
+        return gate * candidate
+    return ForgetScan.apply(sys.modules[__name__], gate, candidate, initial)
+
 
 def forward(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
-    """c (T, ...) of gate (T, ...), candidate (T, ...) and initial (...)."""
+    """See :class:`.autograd.Loops`."""
     c = (1 - gate) * candidate
     for g, new in zip(gate.unbind(0), c.unbind(0), strict=True):
         new.addcmul_(g, initial)
@@ -18,7 +34,7 @@ def forward(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
 def backward(
     gradient: Tensor, gate: Tensor, candidate: Tensor, initial: Tensor, c: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of gate, candidate and initial, out of that of c and what :func:`forward` read and returned."""
+    """See :class:`.autograd.Loops`."""
     of_c = gradient.clone()
     for t in range(len(gate) - 1, 0, -1):
         of_c[t - 1].addcmul_(gate[t], of_c[t])

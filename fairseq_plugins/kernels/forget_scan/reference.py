@@ -6,13 +6,18 @@ import torch
 from torch import Tensor
 
 
-def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor | None = None) -> Tensor:
+def refuses(gate: Tensor) -> str | None:
+    """It takes everything."""
+    return None
+
+
+def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
     """See :func:`fairseq_plugins.kernels.forget_scan.forget_scan`."""
     steps, batch_size, features = gate.shape
     rows = []
     for b in range(batch_size):
         for k in range(features):
-            c = gate.new_zeros(()) if initial is None else initial[b, k]
+            c = initial[b, k]
             for t in range(steps):
                 c = gate[t, b, k] * c + (1 - gate[t, b, k]) * candidate[t, b, k]
                 rows.append(c)

@@ -6,11 +6,14 @@ Under Triton's interpreter (TRITON_INTERPRET=1 in the environment when triton is
 from __future__ import annotations
 
 import os
+import sys
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+from .autograd import ForgetScan
 
 _BLOCK = 128
 
@@ -57,13 +60,21 @@ def _backward(
     tl.store(of_initial + k, from_later, inside)
 
 
-def takes(gate: Tensor) -> bool:
-    """Whether it computes where ``gate`` is."""
-    return gate.is_cuda or (gate.device.type == "cpu" and os.environ.get("TRITON_INTERPRET") == "1")
+def refuses(gate: Tensor) -> str | None:
+    """Why it does not take the scan, or None."""
+    is_interpreted = gate.device.type == "cpu" and os.environ.get("TRITON_INTERPRET") == "1"
+    if gate.device.type != "cuda" and not is_interpreted:
+        return f"it computes on GPUs, and the gate is on {gate.device.type}"
+    return None if gate.numel() else "there is nothing to compute"
+
+
+def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
+    """See :func:`fairseq_plugins.kernels.forget_scan.forget_scan`."""
+    return ForgetScan.apply(sys.modules[__name__], gate, candidate, initial)
 
 
 def forward(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
-    """See :func:`.eager.forward`."""
+    """See :class:`.autograd.Loops`."""
     gate, candidate, initial = gate.contiguous(), candidate.contiguous(), initial.contiguous()
     c = torch.empty_like(gate)
     columns = initial.numel()
@@ -74,7 +85,7 @@ def forward(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
 def backward(
     gradient: Tensor, gate: Tensor, candidate: Tensor, initial: Tensor, c: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """See :func:`.eager.backward`."""
+    """See :class:`.autograd.Loops`."""
     read = [tensor.contiguous() for tensor in (gradient, gate, candidate, initial, c)]
     written = [torch.empty_like(tensor) for tensor in read[1:4]]
     columns = initial.numel()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ... import kernels
-from ...kernels.interface import CONNECTIONS, GATES
+from ...kernels.multi_channel.specification import CONNECTIONS, GATES
 from .contract import RecurrentNetwork, RecurrentOutput
 from .registry import option
 
@@ -25,47 +25,46 @@ class ConnectedOptions:
 
 
 class ConnectedRNN(RecurrentNetwork):
-    """One layer in one direction. A subclass says how the connections start, and adds what it has beside them.
+    """One layer in one direction. A subclass says how the connections start.
 
     Args:
         input_size: D.
         hidden_size: H.
-        lags: L.
-        cell: ``lstm``, ``gru`` or ``rnn`` (tanh).
-        connection: ``state``: W_j maps outputs to what takes the place of h(t - 1) in the cell. ``gate``: W_j maps
-            outputs to the gates directly, and there is no ``weight_hh``; the GRU then interpolates with the mean of the
-            outputs.
+        specification: what it computes. ``connection`` is ``state``: W_j maps outputs to what takes the place of
+            h(t - 1) in the cell; or ``gate``: W_j maps outputs to the gates directly, and there is no ``weight_hh``;
+            the GRU then interpolates with the mean of the outputs.
 
     Raises:
-        ValueError: a size below 1, or an unknown cell or connection.
+        ValueError: a size below 1.
     """
 
-    def __init__(self, input_size: int, hidden_size: int, lags: int, cell: str, connection: str) -> None:
+    def __init__(self, input_size: int, hidden_size: int, specification: kernels.MultiChannelSpecification) -> None:
         super().__init__()
-        if min(input_size, hidden_size, lags) < 1:
-            raise ValueError(f"sizes and connections must be at least 1, not {input_size}, {hidden_size}, {lags}")
-        if cell not in GATES:
-            raise ValueError(f"unknown cell {cell!r}; choose from {', '.join(GATES)}")
-        if connection not in CONNECTIONS:
-            raise ValueError(f"unknown connection {connection!r}; choose from {', '.join(CONNECTIONS)}")
+        if min(input_size, hidden_size) < 1:
+            raise ValueError(f"sizes must be at least 1, not {input_size} and {hidden_size}")
         self.input_size = input_size
         self.hidden_size = self.output_size = hidden_size
-        self.cell = cell
-        self.connection = connection
-        self.has_cell_state = cell == "lstm"
+        self.specification = specification
+        self.cell = specification.cell
+        self.connection = specification.connection
+        self.has_cell_state = specification.cell == "lstm"
 
-        rows = GATES[cell] * hidden_size
+        rows, lags = specification.gates * hidden_size, len(specification.lags)
         self.weight_ih = nn.Parameter(torch.empty(rows, input_size))
         self.bias_ih = nn.Parameter(torch.empty(rows))
         self.bias_hh = nn.Parameter(torch.empty(rows))
-        if connection == "state":
+        if specification.connection == "state":
             self.weight_hh = nn.Parameter(torch.empty(rows, hidden_size))
             self.weight_connection = nn.Parameter(torch.empty(lags, hidden_size, hidden_size))
         else:
             self.register_parameter("weight_hh", None)
             self.weight_connection = nn.Parameter(torch.empty(lags, rows, hidden_size))
-        self.register_parameter("attention_v", None)
-        self.register_parameter("attention_r", None)
+        if specification.has_attention:
+            self.attention_v = nn.Parameter(torch.empty(hidden_size, hidden_size + input_size))
+            self.attention_r = nn.Parameter(torch.empty(hidden_size))
+        else:
+            self.register_parameter("attention_v", None)
+            self.register_parameter("attention_r", None)
 
     @property
     def bound(self) -> float:
@@ -83,10 +82,7 @@ class ConnectedRNN(RecurrentNetwork):
         ``channel_attention`` (T, B, C), channels 1 ... C, zero at padding."""
         if state is None:
             state = self.initial_state(x.size(1))
-        output, state, attention = kernels.multi_channel_rnn(
-            x, lengths, state, self._parameters_tuple(), self.cell, self.connection, need_details
-        )
-        return RecurrentOutput(output, state, {} if attention is None else {"channel_attention": attention})
+        return RecurrentOutput(*kernels.multi_channel_rnn(self._layer(), x, lengths, state, need_details))
 
     def recurrent_parameters(self) -> list[str]:
         return ["weight_connection"] if self.weight_hh is None else ["weight_hh", "weight_connection"]
@@ -95,16 +91,16 @@ class ConnectedRNN(RecurrentNetwork):
         return self.stepper(x.size(0))(x, state)
 
     def stepper(self, batch_size: int) -> kernels.Stepper:
-        return kernels.multi_channel_stepper(self._parameters_tuple(), self.cell, self.connection, batch_size)
+        return kernels.multi_channel_stepper(self._layer(), batch_size)
 
     def initial_state(
         self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None
     ) -> kernels.MultiChannelState:
         """h(0) = h0 and c(0) = c0 in all channels; all older outputs are zero."""
-        return kernels.initial_state(batch_size, self._parameters_tuple(), self.cell, h0, c0)
+        return kernels.initial_state(self._layer(), batch_size, h0, c0)
 
-    def _parameters_tuple(self) -> kernels.MultiChannelParameters:
-        return kernels.MultiChannelParameters(
+    def _layer(self) -> kernels.MultiChannelLayer:
+        parameters = kernels.MultiChannelParameters(
             self.weight_ih,
             self.weight_hh,
             self.bias_ih,
@@ -113,3 +109,4 @@ class ConnectedRNN(RecurrentNetwork):
             self.attention_v,
             self.attention_r,
         )
+        return kernels.MultiChannelLayer(self.specification, parameters)

@@ -2,7 +2,7 @@
 
 What the paper leaves open, and what is done here: the divisor of Eq. 2 is the in-degree m even where some
 predecessors are the zero padding before the sentence; Eq. 1 decides how the channels are staggered; the sums of Eq. 4
-and 5 run over the C channels; the LSTM's memory comes from the channel's immediate predecessor; in the GRU the
+and 5 run over the C channels; the LSTM's cell state comes from the channel's immediate predecessor; in the GRU the
 temporal input s takes the place of h(t - 1) everywhere. The attended output is not fed back: each channel has its own
 recurrence. W_j starts as the identity: a channel then starts as a conventional layer that reads the mean of its block,
 which on text learnt faster than orthogonal W_j (``connection_init``), a mean of rotations.
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import nn
 
+from ...kernels import MultiChannelSpecification
 from .connected import ConnectedOptions, ConnectedRNN
 from .registry import LayerSizes, option, register_recurrent_kind
 
@@ -59,13 +59,12 @@ class MultiChannelRNN(ConnectedRNN):
         connection: str = "state",
         connection_init: str = "identity",
     ) -> None:
-        super().__init__(input_size, hidden_size, channels, cell, connection)
+        specification = MultiChannelSpecification.multi_channel(cell, connection, channels)
+        super().__init__(input_size, hidden_size, specification)
         if connection_init not in CONNECTION_INITS:
             raise ValueError(f"unknown initialisation {connection_init!r}; choose from {', '.join(CONNECTION_INITS)}")
         self.channels = channels
         self.connection_init = connection_init
-        self.attention_v = nn.Parameter(torch.empty(hidden_size, hidden_size + input_size))
-        self.attention_r = nn.Parameter(torch.empty(hidden_size))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

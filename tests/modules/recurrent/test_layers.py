@@ -8,53 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_plugins.kernels.interface import CONNECTIONS, GATES
-from fairseq_plugins.modules import (
-    ConventionalRNN,
-    DilatedRNN,
-    HierarchicalMultiscaleRNN,
-    MultiChannelRNN,
-    RecurrentlyControlledRNN,
-    RecurrentNetwork,
-)
+from fairseq_plugins.kernels.multi_channel.specification import CONNECTIONS, GATES
+from fairseq_plugins.modules import ConventionalRNN, MultiChannelRNN, RecurrentNetwork
+
+from .kinds import HIDDEN, SIZE, networks
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
-SIZE, HIDDEN = 3, 5
-
-
-@st.composite
-def layers(draw: st.DrawFn) -> RecurrentNetwork:
-    torch.manual_seed(draw(st.integers(0, 1000)))
-    cell = draw(st.sampled_from(sorted(GATES)))
-    made = draw(st.sampled_from([_conventional, _multi_channel, _dilated, _controlled, _hierarchical]))(draw, cell)
-    # Larger weights than at the start of training, so that gates and boundaries are not all alike.
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.mul_(2)
-    return made.double()
-
-
-def _conventional(draw: st.DrawFn, cell: str) -> RecurrentNetwork:
-    return ConventionalRNN(SIZE, HIDDEN, cell)
-
-
-def _multi_channel(draw: st.DrawFn, cell: str) -> RecurrentNetwork:
-    channels, connection = draw(st.integers(1, 4)), draw(st.sampled_from(CONNECTIONS))
-    return MultiChannelRNN(SIZE, HIDDEN, channels, cell, connection, "orthogonal")
-
-
-def _dilated(draw: st.DrawFn, cell: str) -> RecurrentNetwork:
-    fusion = draw(st.sampled_from(["convolution", "concat"]))
-    return DilatedRNN(SIZE, HIDDEN, draw(st.integers(1, 4)), cell, draw(st.integers(1, 3)), fusion)
-
-
-def _controlled(draw: st.DrawFn, cell: str) -> RecurrentNetwork:
-    output_gate = draw(st.sampled_from(["sigmoid", "linear"]))
-    return RecurrentlyControlledRNN(SIZE, HIDDEN, "gru" if cell == "rnn" else cell, False, output_gate)
-
-
-def _hierarchical(draw: st.DrawFn, cell: str) -> RecurrentNetwork:
-    return HierarchicalMultiscaleRNN(SIZE, [HIDDEN] * draw(st.integers(1, 3)))
 
 
 @st.composite
@@ -71,7 +30,7 @@ def assert_same_state(actual: tuple[Tensor, ...], expected: tuple[Tensor, ...]) 
 
 
 @settings(max_examples=60, deadline=None)
-@given(layers(), batches())
+@given(networks(), batches())
 def test_each_row_is_what_it_is_alone(layer: RecurrentNetwork, batch: tuple[Tensor, Tensor]) -> None:
     x, lengths = batch
     together = layer(x, lengths, None, True)
@@ -88,7 +47,7 @@ def test_each_row_is_what_it_is_alone(layer: RecurrentNetwork, batch: tuple[Tens
 
 
 @settings(max_examples=60, deadline=None)
-@given(layers(), batches(), st.integers(0, 12))
+@given(networks(), batches(), st.integers(0, 12))
 def test_a_sequence_split_anywhere_is_the_whole(layer: RecurrentNetwork, batch: tuple[Tensor, Tensor], at: int) -> None:
     x, lengths = batch
     whole = layer(x, lengths, None, True)
@@ -107,7 +66,7 @@ def test_a_sequence_split_anywhere_is_the_whole(layer: RecurrentNetwork, batch: 
 
 
 @settings(max_examples=40, deadline=None)
-@given(layers(), st.integers(1, 8), st.integers(1, 3))
+@given(networks(), st.integers(1, 8), st.integers(1, 3))
 def test_steps_equal_the_sequence_gradients_too(layer: RecurrentNetwork, steps: int, batch_size: int) -> None:
     x = torch.randn(steps, batch_size, SIZE, dtype=torch.float64)
     h0, c0 = torch.randn(2, batch_size, layer.output_size, dtype=torch.float64).unbind()

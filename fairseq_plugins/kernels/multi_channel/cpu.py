@@ -1,4 +1,4 @@
-"""The layer on CPUs in C++ (``multi_channel_rnn.cpp``), compiled on first use.
+"""The layer on CPUs in C++ (``cpu.cpp``), compiled on first use.
 
 One autograd function for a sequence, and one for a step, whose weights are prepared once for all steps.
 """
@@ -16,14 +16,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import eager, extension, vectorized
-from .interface import (
+from .. import extension
+from .specification import (
+    MultiChannelLayer,
     MultiChannelOutput,
     MultiChannelParameters,
+    MultiChannelSpecification,
     MultiChannelState,
     Stepper,
     channel_slots,
 )
+from .vectorized import input_bias
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +37,7 @@ _DTYPES = (torch.float32, torch.float64)
 def compiled() -> ModuleType | None:
     """The compiled module; None, after one warning, where it cannot be compiled."""
     try:
-        return extension.load(Path(__file__).with_name("multi_channel_rnn.cpp"))
+        return extension.load(Path(__file__).with_name("cpu.cpp"))
     except (RuntimeError, OSError, ImportError, subprocess.SubprocessError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         logger.warning(f"the C++ kernels cannot be compiled here, so MC-RNN runs on slower ones: {reason}")
@@ -63,94 +66,110 @@ def compute_dtype(parameters: MultiChannelParameters) -> torch.dtype | None:
     return weight.dtype if weight.dtype in _DTYPES else None
 
 
+def refuses(layer: MultiChannelLayer, rows: int) -> str | None:
+    """Why it does not take the layer for so many rows of input, or None: it computes on CPUs, in single and double
+    precision and in bfloat16 where the CPU has it."""
+    weight = layer.parameters.weight_connection
+    if weight.device.type != "cpu":
+        return f"it computes on CPUs, and the layer is on {weight.device.type}"
+    if compute_dtype(layer.parameters) is None:
+        return f"{str(weight.dtype).removeprefix('torch.')} is not among its precisions here"
+    if rows == 0:
+        return "there is nothing to compute"
+    return None if compiled() is not None else "it cannot be compiled here"
+
+
 def multi_channel_rnn(
+    layer: MultiChannelLayer,
     x: Tensor,
     lengths: Tensor | None,
     state: MultiChannelState,
-    parameters: MultiChannelParameters,
-    cell: str,
-    connection: str,
-    need_channel_attention: bool = False,
+    need_details: bool = False,
 ) -> MultiChannelOutput:
-    """See :func:`fairseq_plugins.kernels.multi_channel_rnn`. What the kernels do not take goes to ``eager``."""
+    """See :func:`fairseq_plugins.kernels.multi_channel_rnn`."""
+    specification, parameters = layer
     dtype = compute_dtype(parameters)
-    if dtype is None or x.size(0) * x.size(1) == 0 or compiled() is None:
-        return vectorized.multi_channel_rnn(
-            eager.recurrence, x, lengths, state, parameters, cell, connection, need_channel_attention
-        )
     with torch.autocast("cpu", enabled=False):
-        weights = _Weights.of(parameters, cell, dtype)
-        inputs = [tensor.to(dtype) for tensor in (x, state.history, state.memory)]
+        weights = _Weights.of(layer, dtype)
+        inputs = [tensor.to(dtype) for tensor in (x, state.history, state.cell_state)]
         if torch.is_grad_enabled():
-            output, alpha, history, memory = _Sequence.apply(cell, parameters.channels, lengths, *inputs, *weights)
+            output, alpha, history, cell_state = _Sequence.apply(specification, lengths, *inputs, *weights)
         else:
-            output, alpha, history, memory, _ = compiled().forward(
-                cell, parameters.channels, *inputs, *weights, lengths, False
-            )
+            call = (*inputs, lengths)
+            output, alpha, history, cell_state, _ = compiled().forward(weights.compiled(specification), call, False)
     time = state.time + (x.size(0) if lengths is None else lengths)
-    last = MultiChannelState(history.type_as(state.history), memory.type_as(state.memory), time)
-    if not need_channel_attention or parameters.attention_v is None:
-        return MultiChannelOutput(output, last, None)
-    by_channel = alpha.to(dtype).gather(-1, channel_slots(state.time, x.size(0), parameters.channels))
-    return MultiChannelOutput(output, last, by_channel)
+    last = MultiChannelState(history.type_as(state.history), cell_state.type_as(state.cell_state), time)
+    if not need_details or not specification.has_attention:
+        return MultiChannelOutput(output, last, {})
+    by_channel = alpha.to(dtype).gather(-1, channel_slots(state.time, x.size(0), specification.channels))
+    return MultiChannelOutput(output, last, {"channel_attention": by_channel})
 
 
-def stepper(parameters: MultiChannelParameters, cell: str, connection: str, batch_size: int) -> Stepper | None:
-    """See :func:`fairseq_plugins.kernels.multi_channel_stepper`. None where the kernels do not take it."""
-    dtype = compute_dtype(parameters)
-    if dtype is None or batch_size == 0 or compiled() is None:
-        return None
-    return _Stepper(parameters, cell, batch_size, dtype)
+def stepper(layer: MultiChannelLayer, batch_size: int) -> Stepper:
+    """See :func:`fairseq_plugins.kernels.multi_channel_stepper`."""
+    return _Stepper(layer, batch_size)
+
+
+@functools.cache
+def _compiled_specification(specification: MultiChannelSpecification) -> Any:
+    return compiled().Specification(
+        specification.cell,
+        specification.connection == "state",
+        specification.lags,
+        specification.channels,
+        specification.is_staggered,
+        specification.has_attention,
+    )
 
 
 class _Weights(NamedTuple):
-    """The parameters as the kernels read them.
+    """The parameters as the kernels read them; see ``layer.h``."""
 
-    ``weight_input`` and ``bias_input`` make the input's share of the gates, with all biases but the GRU's of its
-    candidate, and of the K numbers that stand in tanh of Eq. 6.
-    """
-
-    weight_input: Tensor  # (G * H + K, D)
-    bias_input: Tensor  # (G * H + K,)
+    weight_input: Tensor  # (G * H + A, D)
+    bias_input: Tensor  # (G * H + A,)
     candidate_bias: Tensor | None
     weight_hh: Tensor | None
     weight_connection: Tensor
-    v_hidden: Tensor | None  # (K, H)
-    score: Tensor | None  # (K,)
+    v_hidden: Tensor | None  # (A, H)
+    score: Tensor | None  # (A,)
 
     @classmethod
-    def of(cls, parameters: MultiChannelParameters, cell: str, dtype: torch.dtype) -> _Weights:
+    def of(cls, layer: MultiChannelLayer, dtype: torch.dtype) -> _Weights:
+        specification, parameters = layer
         hidden_size = parameters.weight_connection.size(-1)
-        bias, candidate_bias = vectorized.input_bias(parameters, cell)
+        bias, candidate_bias = input_bias(layer)
         weight, v_hidden = parameters.weight_ih, None
-        if parameters.attention_v is not None:
+        if specification.has_attention:
             v_hidden, v_input = parameters.attention_v.split([hidden_size, weight.size(1)], dim=1)
             weight, bias = torch.cat([weight, v_input]), F.pad(bias, (0, v_input.size(0)))
         recurrent = (parameters.weight_hh, parameters.weight_connection, v_hidden, parameters.attention_r)
         tensors = (weight, bias, candidate_bias, *recurrent)
         return cls(*(None if tensor is None else tensor.to(dtype) for tensor in tensors))
 
+    def compiled(self, specification: MultiChannelSpecification) -> Any:
+        return compiled().Weights(_compiled_specification(specification), *self)
+
 
 class _Sequence(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        cell: str,
-        channels: int,
+        specification: MultiChannelSpecification,
         lengths: Tensor | None,
         x: Tensor,
         history: Tensor,
-        memory: Tensor,
+        cell_state: Tensor,
         *weights: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        arguments = (x, history, memory, *weights, lengths)
+        call = (x, history, cell_state, lengths)
         keep = any(ctx.needs_input_grad)
-        output, alpha, last_history, last_memory, saved = compiled().forward(cell, channels, *arguments, keep)
+        layer = _Weights(*weights).compiled(specification)
+        output, alpha, last_history, last_cell_state, saved = compiled().forward(layer, call, keep)
         if keep:
-            ctx.save_for_backward(*arguments, *saved)
-            ctx.arguments, ctx.layer, ctx.is_overwritten = len(arguments), (cell, channels), False
+            ctx.save_for_backward(*call, *weights, *saved)
+            ctx.specification, ctx.is_overwritten = specification, False
         ctx.set_materialize_grads(False)
-        return output, alpha, last_history, last_memory
+        return output, alpha, last_history, last_cell_state
 
     @staticmethod
     def backward(
@@ -158,27 +177,20 @@ class _Sequence(torch.autograd.Function):
         grad_output: Tensor | None,
         grad_alpha: Tensor | None,
         grad_history: Tensor | None,
-        grad_memory: Tensor | None,
+        grad_cell_state: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
         _refuse_second_derivative()
-        arguments, saved = ctx.saved_tensors[: ctx.arguments], ctx.saved_tensors[ctx.arguments :]
+        tensors, size = ctx.saved_tensors, len(_Weights._fields)
+        call, weights, saved = tensors[:4], _Weights(*tensors[4 : 4 + size]), tensors[4 + size :]
+        layer = weights.compiled(ctx.specification)
         if ctx.is_overwritten:
             # A second pass through a retained graph: the first one worked in the saved buffers.
-            saved = compiled().forward(*ctx.layer, *arguments, True)[-1]
+            saved = compiled().forward(layer, call, True)[-1]
         ctx.is_overwritten = True
-        _, _, _, needs_x, needs_history, needs_memory, *_ = ctx.needs_input_grad
-        gradients = compiled().backward(
-            *ctx.layer,
-            *arguments,
-            list(saved),
-            grad_output,
-            grad_alpha,
-            grad_history,
-            _unless_empty(grad_memory),
-            needs_x,
-            needs_history or needs_memory,
-        )
-        return None, None, None, *gradients
+        _, _, needs_x, needs_history, needs_cell_state, *_ = ctx.needs_input_grad
+        upstream = [grad_output, grad_alpha, grad_history, _unless_empty(grad_cell_state)]
+        needs_state = needs_history or needs_cell_state
+        return None, None, *compiled().backward(layer, call, list(saved), upstream, needs_x, needs_state)
 
 
 class _Stepper:
@@ -188,21 +200,22 @@ class _Stepper:
     at the end: autograd calls it when it has gone through all the steps, since each of them reads its result.
     """
 
-    def __init__(self, parameters: MultiChannelParameters, cell: str, batch_size: int, dtype: torch.dtype) -> None:
+    def __init__(self, layer: MultiChannelLayer, batch_size: int) -> None:
+        self._dtype = compute_dtype(layer.parameters)
         with torch.autocast("cpu", enabled=False):
-            weights = _Weights.of(parameters, cell, dtype)
-        self._dtype = dtype
-        detached = (None if weight is None else weight.detach() for weight in weights)
-        self._steps = compiled().Steps(cell, parameters.channels, *detached, batch_size)
+            weights = _Weights.of(layer, self._dtype)
+        detached = _Weights(*(None if weight is None else weight.detach() for weight in weights))
+        self._steps = compiled().Steps(detached.compiled(layer.specification), batch_size)
         self._weights = _StepWeights.apply(self._steps, *weights)
 
     def __call__(self, x: Tensor, state: MultiChannelState) -> tuple[Tensor, MultiChannelState]:
-        x, history, memory = (tensor.to(self._dtype) for tensor in (x, state.history, state.memory))
+        x, history, cell_state = (tensor.to(self._dtype) for tensor in (x, state.history, state.cell_state))
         if torch.is_grad_enabled():
-            output, history, memory = _Step.apply(self._steps, self._weights, x, history, memory)
+            output, history, cell_state = _Step.apply(self._steps, self._weights, x, history, cell_state)
         else:
-            output, history, memory, _ = self._steps.forward(x, history, memory, False)
-        return output, MultiChannelState(history.type_as(state.history), memory.type_as(state.memory), state.time + 1)
+            output, history, cell_state, _ = self._steps.forward(x, history, cell_state, False)
+        next_state = (history.type_as(state.history), cell_state.type_as(state.cell_state), state.time + 1)
+        return output, MultiChannelState(*next_state)
 
 
 class _StepWeights(torch.autograd.Function):
@@ -224,19 +237,19 @@ class _StepWeights(torch.autograd.Function):
 class _Step(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, steps: Any, weights: Tensor, x: Tensor, history: Tensor, memory: Tensor
+        ctx: Any, steps: Any, weights: Tensor, x: Tensor, history: Tensor, cell_state: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         keep = any(ctx.needs_input_grad)
-        output, next_history, next_memory, saved = steps.forward(x, history, memory, keep)
+        output, next_history, next_cell_state, saved = steps.forward(x, history, cell_state, keep)
         if keep:
-            ctx.save_for_backward(x, history, memory, *saved)
+            ctx.save_for_backward(x, history, cell_state, *saved)
             ctx.steps, ctx.is_overwritten = steps, False
         ctx.set_materialize_grads(False)
-        return output, next_history, next_memory
+        return output, next_history, next_cell_state
 
     @staticmethod
     def backward(
-        ctx: Any, grad_output: Tensor | None, grad_history: Tensor | None, grad_memory: Tensor | None
+        ctx: Any, grad_output: Tensor | None, grad_history: Tensor | None, grad_cell_state: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         _refuse_second_derivative()
         inputs, saved = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
@@ -244,14 +257,13 @@ class _Step(torch.autograd.Function):
             saved = ctx.steps.forward(*inputs, True)[-1]
         ctx.is_overwritten = True
         needs_weights = ctx.needs_input_grad[1]
-        gradients = ctx.steps.backward(
-            *inputs, list(saved), grad_output, grad_history, _unless_empty(grad_memory), needs_weights
-        )
+        upstream = [grad_output, grad_history, _unless_empty(grad_cell_state)]
+        gradients = ctx.steps.backward(*inputs, list(saved), upstream, needs_weights)
         return None, inputs[0].new_zeros(()) if needs_weights else None, *gradients
 
 
 def _unless_empty(gradient: Tensor | None) -> Tensor | None:
-    """Cells without a memory have one of width 0."""
+    """Cells without a cell state have one of width 0."""
     return gradient if gradient is not None and gradient.numel() else None
 
 

@@ -1,8 +1,8 @@
 """Triton: everything of a time step that is no matrix product, for all channels at once, forward and backward.
 
-Symbols as in ``interface.py``; S slots, L lags, N rows of the folded weights (``cuda_graph.py``). Slot i of a step
-reads slot i - j + 1 of lag j where channels are staggered (MC-RNN), slot i otherwise (HO-RNN). A program does some
-features of one row of the batch. Numbers are computed with as float32, or float64 where they are.
+Symbols as in ``specification.py``; S slots, N rows of the folded weights (``cuda_graph.py``). Slot i of a step reads
+slot i - j + 1 of lag j where channels are staggered (MC-RNN), slot i otherwise (HO-RNN). A program does some features
+of one row of the batch. Numbers are computed with as float32, or float64 where they are.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ def forward_step(
     product,  # (S, B, N): the recurrent share of the gates before 1/m; of the GRU also s of Eq. 2
     gates,  # (B, G * H): the input's share
     candidate_bias,  # (H,), read by the GRU alone
-    memory,  # (S, B, H), read by the LSTM alone
+    cell_state,  # (S, B, H), read by the LSTM alone
+    distances,  # (K,): how many steps after the next one each lag is read
     activations,  # (S, B, A * H), written: what backward_step reads
-    next_memory,  # (S, B, H), written by the LSTM
+    next_cell_state,  # (S, B, H), written by the LSTM
     hidden,  # (S, B, H), written
-    operand,  # (L, S, B, L, H) written: what the products of the next L steps read, of this step's output
+    operand,  # (L, S, B, K, H) written: what the products of the next L steps read, of this step's output
     batch,
     hidden_size,
     CELL: tl.constexpr,
@@ -64,13 +65,13 @@ def forward_step(
             f = _sigmoid(_read(p + H, inside, COMPUTE) / divisor + _read(x + H, inside, COMPUTE))
             g = _tanh(_read(p + 2 * H, inside, COMPUTE) / divisor + _read(x + 2 * H, inside, COMPUTE))
             o = _sigmoid(_read(p + 3 * H, inside, COMPUTE) / divisor + _read(x + 3 * H, inside, COMPUTE))
-            c = f * tl.load(memory + at_row * H + k, inside, 0) + i * g
+            c = f * tl.load(cell_state + at_row * H + k, inside, 0) + i * g
             h = o * _tanh(c)
             tl.store(a, i.to(storage), inside)
             tl.store(a + H, f.to(storage), inside)
             tl.store(a + 2 * H, g.to(storage), inside)
             tl.store(a + 3 * H, o.to(storage), inside)
-            tl.store(next_memory + next_row * H + k, c, inside)
+            tl.store(next_cell_state + next_row * H + k, c, inside)
         elif CELL == "gru":
             p = product + at_row * 4 * H + k
             x = gates + row * 3 * H + k
@@ -97,22 +98,23 @@ def forward_step(
         for lag in tl.static_range(LAGS):
             reader = next_slot + lag if STAGGERED else next_slot
             if reader < SLOTS:
-                place = ((lag * SLOTS + reader) * batch + row) * LAGS + lag
+                place = ((tl.load(distances + lag) * SLOTS + reader) * batch + row) * LAGS + lag
                 tl.store(operand + place * H + k, h, inside)
 
 
 @triton.jit
 def backward_step(
     activations,  # (S, B, A * H) of forward_step
-    memory,  # (S, B, H) before the step, read by the LSTM alone, as all memories
-    next_memory,  # (S, B, H) after it
+    cell_state,  # (S, B, H) before the step, read by the LSTM alone, as all cell states
+    next_cell_state,  # (S, B, H) after it
+    distances,  # (K,), of forward_step
     grad_hidden,  # (S, B, H): the gradient of the step's output from outside the recurrence
-    grad_operand,  # (L, S, B, L, H): the gradients of what the products of the next L steps read
-    grad_memory,  # (S, B, H): of the memory after the step, from the steps that follow
-    grad_outer_memory,  # (S, B, H): of the same, from outside the recurrence
+    grad_operand,  # (L, S, B, K, H): the gradients of what the products of the next L steps read
+    grad_cell_state,  # (S, B, H): of the cell state after the step, from the steps that follow
+    grad_outer_cell_state,  # (S, B, H): of the same, from outside the recurrence
     grad_product,  # (S, B, N), written
     grad_gates,  # (B, G * H), written
-    grad_previous,  # (S, B, H), written by the LSTM: of the memory before the step
+    grad_previous,  # (S, B, H), written by the LSTM: of the cell state before the step
     batch,
     hidden_size,
     CELL: tl.constexpr,
@@ -140,7 +142,7 @@ def backward_step(
         for lag in tl.static_range(LAGS):
             reader = next_slot + lag if STAGGERED else next_slot
             if reader < SLOTS:
-                place = ((lag * SLOTS + reader) * batch + row) * LAGS + lag
+                place = ((tl.load(distances + lag) * SLOTS + reader) * batch + row) * LAGS + lag
                 grad += _read(grad_operand + place * H + k, inside, COMPUTE)
         if CELL == "lstm":
             a = activations + at_row * 4 * H + k
@@ -149,11 +151,11 @@ def backward_step(
             f = _read(a + H, inside, COMPUTE)
             g = _read(a + 2 * H, inside, COMPUTE)
             o = _read(a + 3 * H, inside, COMPUTE)
-            squashed = _tanh(tl.load(next_memory + next_row * H + k, inside, 0))
-            grad_c = tl.load(grad_memory + next_row * H + k, inside, 0) + grad * o * (1 - squashed * squashed)
-            grad_c += tl.load(grad_outer_memory + next_row * H + k, inside, 0)
+            squashed = _tanh(tl.load(next_cell_state + next_row * H + k, inside, 0))
+            grad_c = tl.load(grad_cell_state + next_row * H + k, inside, 0) + grad * o * (1 - squashed * squashed)
+            grad_c += tl.load(grad_outer_cell_state + next_row * H + k, inside, 0)
             grad_i = grad_c * g * i * (1 - i)
-            grad_f = grad_c * tl.load(memory + at_row * H + k, inside, 0) * f * (1 - f)
+            grad_f = grad_c * tl.load(cell_state + at_row * H + k, inside, 0) * f * (1 - f)
             grad_g = grad_c * i * (1 - g * g)
             grad_o = grad * squashed * o * (1 - o)
             tl.store(grad_previous + at_row * H + k, grad_c * f, inside)

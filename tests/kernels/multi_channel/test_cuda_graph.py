@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 from fairseq_plugins import kernels
-from fairseq_plugins.kernels.interface import CONNECTIONS, GATES
+from fairseq_plugins.kernels.multi_channel.specification import CONNECTIONS, GATES
 from fairseq_plugins.modules import HigherOrderRNN, MultiChannelRNN
+from tests.commands import CHECKOUT
 
-from .test_multi_channel_rnn import _by_steps, _results
+from .results import by_steps, results_of
 
 IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if IS_INTERPRETED else "cuda"
@@ -33,7 +33,7 @@ def test_under_the_interpreter() -> None:
     finished = subprocess.run(
         command,
         env={**os.environ, "TRITON_INTERPRET": "1"},
-        cwd=Path(__file__).resolve().parents[2],
+        cwd=CHECKOUT,
         capture_output=True,
         text=True,
     )
@@ -46,7 +46,7 @@ def _small_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     """So few steps to a graph that short sequences need several, of which the last is not full."""
     if not IS_INTERPRETED and not torch.cuda.is_available():
         return
-    from fairseq_plugins.kernels import cuda_graph
+    from fairseq_plugins.kernels.multi_channel import cuda_graph
 
     monkeypatch.setattr(cuda_graph, "STEPS", 3)
     monkeypatch.setattr(cuda_graph, "SMALLEST_BATCH", 4)
@@ -65,9 +65,9 @@ def test_agrees_with_the_reference(
     layer = MultiChannelRNN(5, 7, channels, cell, connection, "orthogonal").double()
     x = torch.randn(steps, 3, 5, dtype=torch.float64)
     lengths = None if lengths is None else torch.tensor(lengths)
-    expected = _results("reference", layer, x, lengths, monkeypatch)
+    expected = results_of("reference", layer, x, lengths, monkeypatch)
     layer, x, lengths = layer.to(DEVICE), x.to(DEVICE), None if lengths is None else lengths.to(DEVICE)
-    for name, value in _results("cuda_graph", layer, x, lengths, monkeypatch).items():
+    for name, value in results_of("cuda_graph", layer, x, lengths, monkeypatch).items():
         torch.testing.assert_close(
             value.cpu(), expected[name], rtol=1e-10, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}"
         )
@@ -76,12 +76,15 @@ def test_agrees_with_the_reference(
 @on_device
 @pytest.mark.parametrize("connection", CONNECTIONS)
 @pytest.mark.parametrize("cell", GATES)
-def test_higher_order_agrees_with_the_reference(cell: str, connection: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lags, steps", [((1, 2, 3), 5), ((1, 5), 7)], ids=str)
+def test_higher_order_agrees_with_the_reference(
+    lags: tuple[int, ...], steps: int, cell: str, connection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
-    layer = HigherOrderRNN(3, 5, 3, cell, connection).double()
-    x, lengths = torch.randn(5, 2, 3, dtype=torch.float64), torch.tensor([5, 2])
-    expected = _results("reference", layer, x, lengths, monkeypatch)
-    actual = _results("cuda_graph", layer.to(DEVICE), x.to(DEVICE), lengths.to(DEVICE), monkeypatch)
+    layer = HigherOrderRNN(3, 5, cell=cell, connection=connection, lags=lags).double()
+    x, lengths = torch.randn(steps, 2, 3, dtype=torch.float64), torch.tensor([steps, 2])
+    expected = results_of("reference", layer, x, lengths, monkeypatch)
+    actual = results_of("cuda_graph", layer.to(DEVICE), x.to(DEVICE), lengths.to(DEVICE), monkeypatch)
     for name, value in expected.items():
         torch.testing.assert_close(actual[name].cpu(), value, rtol=1e-10, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}")
 
@@ -95,9 +98,9 @@ def test_lower_precisions(cell: str, dtype: torch.dtype, tolerance: float, monke
     layer = MultiChannelRNN(64, 63, 3, cell, connection_init="orthogonal").to(dtype).double()
     x = torch.randn(5, 3, 64).to(dtype)
     lengths = torch.tensor([5, 3, 1])
-    expected = _results("reference", layer, x.double(), lengths, monkeypatch)
+    expected = results_of("reference", layer, x.double(), lengths, monkeypatch)
     layer = layer.to(DEVICE, dtype)
-    actual = _results("cuda_graph", layer, x.to(DEVICE), lengths.to(DEVICE), monkeypatch)
+    actual = results_of("cuda_graph", layer, x.to(DEVICE), lengths.to(DEVICE), monkeypatch)
     for name, value in expected.items():
         if value.numel():
             is_gradient = name.startswith("gradient")
@@ -133,10 +136,10 @@ def test_steps_agree_with_the_reference(cell: str, monkeypatch: pytest.MonkeyPat
     for backend, device in (("reference", "cpu"), ("cuda_graph", DEVICE)):
         monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
         layer = layer.to(device)
-        outputs = _by_steps(layer, x.to(device), h0.to(device), c0.to(device))
+        outputs = by_steps(layer, x.to(device), h0.to(device), c0.to(device))
         results[backend] = (outputs, *torch.autograd.grad(outputs.cos().sum(), list(layer.parameters())))
         with torch.no_grad():
-            assert _by_steps(layer, x.to(device), h0.to(device), c0.to(device)).equal(outputs)
+            assert by_steps(layer, x.to(device), h0.to(device), c0.to(device)).equal(outputs)
     for value, expected in zip(results["cuda_graph"], results["reference"], strict=True):
         torch.testing.assert_close(value.cpu(), expected, rtol=1e-10, atol=1e-10)
 
@@ -144,7 +147,7 @@ def test_steps_agree_with_the_reference(cell: str, monkeypatch: pytest.MonkeyPat
 @on_device
 def test_graphs_are_shared_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any length and nearby batch sizes share a graph; the least recently used one goes."""
-    from fairseq_plugins.kernels import cuda_graph
+    from fairseq_plugins.kernels.multi_channel import cuda_graph
 
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cuda_graph")
     monkeypatch.setattr(cuda_graph, "_programs", cuda_graph._Programs())
