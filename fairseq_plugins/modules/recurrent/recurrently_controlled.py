@@ -185,7 +185,7 @@ def _without_padding(output: Tensor, lengths: Tensor | None) -> Tensor:
 class RecurrentlyControlledOptions:
     """What RCRN can be asked for."""
 
-    cell: str = option("lstm", "cell of the three networks", choices=CELLS)
+    cell: str = option("lstm", "cell inside the layers", choices=CELLS)
     rcrn_output_gate: str = option(
         "sigmoid", "output gate of Eq. 16: sigmoid, as the text says, or linear, as printed", choices=OUTPUT_GATES
     )
