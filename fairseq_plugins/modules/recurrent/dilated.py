@@ -227,13 +227,13 @@ class DilatedRNNStack(NetworkStack):
 def _from_ring(ring: Tensor, places: Tensor) -> Tensor:
     """(B, s, H) -> (s * B, H): the states that the subsequences 0 ... s - 1 start from."""
     ordered = ring.gather(1, places.unsqueeze(-1).expand(-1, -1, ring.size(-1)))
-    return ordered.transpose(0, 1).reshape(-1, ring.size(-1))
+    return ordered.transpose(0, 1).reshape(places.numel(), ring.size(-1))
 
 
 def _into_ring(states: Tensor, places: Tensor) -> Tensor:
     """The way back of :func:`_from_ring`."""
     batch_size, dilation = places.shape
-    ordered = states.view(dilation, batch_size, -1).transpose(0, 1)
+    ordered = states.view(dilation, batch_size, states.size(-1)).transpose(0, 1)
     index = places.unsqueeze(-1).expand_as(ordered)
     return torch.zeros_like(ordered, memory_format=torch.contiguous_format).scatter(1, index, ordered)
 
