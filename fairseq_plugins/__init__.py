@@ -1,13 +1,14 @@
 """Recurrent and hybrid sequence-to-sequence architectures for fairseq.
 
 Importing this package, or naming its folder with ``--user-dir``, registers them. It registers nothing where fairseq is
-not installed, or with ``FAIRSEQ_PLUGINS_REGISTER=0`` in the environment until :func:`register` is called: so commands
-that do not need fairseq and PyTorch do not wait for them.
+not installed. With ``FAIRSEQ_PLUGINS_REGISTER=0`` in the environment, and in commands of its own (``python -m
+fairseq_plugins.…``), :func:`register` does it where it is needed: what needs neither fairseq nor PyTorch does not wait.
 """
 
 import importlib.util
 import logging
 import os
+import sys
 import warnings
 
 from .versions import VERSION as __version__
@@ -37,5 +38,8 @@ def register() -> None:
 
 
 # Taken out of the environment: fairseq's own commands, which this process may start, find everything by importing.
-if os.environ.pop("FAIRSEQ_PLUGINS_REGISTER", "1") != "0" and importlib.util.find_spec("fairseq") is not None:
+_is_wanted = os.environ.pop("FAIRSEQ_PLUGINS_REGISTER", "1") != "0"
+# While Python looks for the module that ``-m`` names, this stands where the name of its file is going to.
+_is_looked_through = sys.argv[:1] == ["-m"]
+if _is_wanted and not _is_looked_through and importlib.util.find_spec("fairseq") is not None:
     register()

@@ -166,9 +166,9 @@ def average_checkpoints(paths: Sequence[str | Path], output: str | Path) -> None
     """
     if not paths:
         raise InputError("no checkpoints were given to be averaged")
+    states = [read_checkpoint(path) for path in paths]
     import torch
 
-    states = [read_checkpoint(path) for path in paths]
     for path, state in zip(paths[1:], states[1:], strict=True):
         _check_same_model(paths[0], states[0], path, state)
     average = dict(states[-1])

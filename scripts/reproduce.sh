@@ -3,11 +3,12 @@
 # ours as Markdown, CSV and JSON, and a report.html. Goes on where it was interrupted.
 #
 #   scripts/reproduce.sh TABLE [--scale paper|small] [--seeds N...] [--work DIR] [--data DIR] [--max-update N] [--gpus N]
-#                        [--cores N] [--dry-run] [SNAKEMAKE OPTIONS...]
+#                        [--cores N] [--recipe NAME] [--dry-run] [SNAKEMAKE OPTIONS...]
 #
 #   TABLE           mc_rnn_table_2, _3, _5 or dpn_table_1, _2, _3, _4, _5 (configs/tables)
 #   --scale small   built-in sentences and small models: half an hour on 2 CPU cores, and not the paper's setting. The
 #                   default, paper, needs the prepared data (README) and GPUs for hours or days
+#   --recipe NAME   train every row by another recipe: paper is the DPN-S2S paper's own, configs/*/*_paper.yaml
 #   --seeds N...    seeds of each row's training (1 by default); several give a mean and a deviation
 #   --work DIR      where everything goes (work/reproduce/<scale> by default); tables share their experiments
 #   --data DIR      prepared data for every row, instead of what the configurations say

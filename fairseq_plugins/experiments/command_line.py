@@ -38,11 +38,14 @@ class ScriptParser(argparse.ArgumentParser):
             what: what the first argument names
             arguments: of the command line
         """
-        options, extra = self.parse_known_args(arguments[1:])
-        if arguments[:1] in ([], ["--help"], ["-h"], ["--version"]):
-            self.parse_args(arguments[:1] or ["--help"])
+        if not arguments:
+            self.print_help(sys.stderr)
+            sys.exit(2)
+        if arguments[0] in ("--help", "-h", "--version"):
+            self.parse_args(arguments[:1])
         if arguments[0].startswith("-"):
             self.error(f"{what} comes first, before {arguments[0]}")
+        options, extra = self.parse_known_args(arguments[1:])
         return arguments[0], options, extra
 
 

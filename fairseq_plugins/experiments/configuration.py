@@ -1,7 +1,9 @@
 """A configuration: one YAML file for each experiment, which says what differs from the file named by its ``base``.
 
 The sections ``train`` and ``generate`` hold options of fairseq-train and fairseq-generate under their own names;
-fairseq's own parsers check them (:mod:`.fairseq_commands`). Nothing unknown is accepted anywhere.
+fairseq's own parsers check them (:mod:`.fairseq_commands`). ``recipes`` holds options of fairseq-train that go
+together, under a name, and ``recipe`` says which of them hold; what stands in ``train`` wins. Nothing unknown is
+accepted anywhere.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ KEYS = {
     "evaluate": ("average", "metric"),
     "paper": ("table", "row"),
 }
-SECTIONS = ("base", "extensions", "data", "train", "generate", "evaluate", "paper")
+SECTIONS = ("base", "extensions", "recipe", "recipes", "data", "train", "generate", "evaluate", "paper")
+# Sections that a configuration keeps; of the others it keeps what comes of them.
+_KEPT = ("data", "train", "generate", "evaluate", "paper")
 
 
 class Value(NamedTuple):
@@ -143,7 +147,7 @@ class Configuration:
             pairs = [(scalar(key), node) for key, node in entries]
             return yaml.MappingNode("tag:yaml.org,2002:map", pairs, flow_style=False)
 
-        sections = ((name, getattr(self, name)) for name in SECTIONS if name not in ("base", "extensions"))
+        sections = ((name, getattr(self, name)) for name in _KEPT)
         entries = [
             (name, mapping((key, scalar(value.text)) for key, value in section.items()))
             for name, section in sections
@@ -165,6 +169,11 @@ def load(path: str | Path) -> Configuration:
     """
     path = Path(path)
     content = _merged(path, ())
+    if content.recipe is not None:
+        name, known = content.recipe.text, content.recipes
+        if name not in known:
+            raise InputError(f"{content.recipe.place}: recipe: there is no recipe '{name}'{nearest(name, known)}")
+        content.sections["train"] = {**known[name], **content.sections.get("train", {})}
     configuration = Configuration(path, **content.sections, extensions=tuple(dict.fromkeys(content.extensions)))
     configuration.paper_row()
     return configuration
@@ -174,6 +183,8 @@ class _Content(NamedTuple):
     """What a file says, or a file and its bases."""
 
     base: Value | None
+    recipe: Value | None
+    recipes: dict[str, Section]
     sections: dict[str, Section]
     extensions: list[Path]
 
@@ -191,9 +202,10 @@ def _merged(path: Path, descendants: tuple[Path, ...]) -> _Content:
             f"{own.base.place}: base: there is no file {base_path} (its place is beside the configuration)"
         )
     base = _merged(base_path, (*descendants, path.resolve()))
-    for name, section in own.sections.items():
-        base.sections[name] = {**base.sections.get(name, {}), **section}
-    return base._replace(extensions=[*base.extensions, *own.extensions])
+    for known, added in ((base.sections, own.sections), (base.recipes, own.recipes)):
+        for name, section in added.items():
+            known[name] = {**known.get(name, {}), **section}
+    return base._replace(recipe=own.recipe or base.recipe, extensions=[*base.extensions, *own.extensions])
 
 
 def _read(path: Path) -> _Content:
@@ -207,16 +219,22 @@ def _read(path: Path) -> _Content:
         raise InputError(f"{path}, line {mark.line + 1 if mark else 1}: not valid YAML: {problem}") from None
     if root is None:
         raise InputError(f"{path}: the file is empty; it needs a section 'train' with an 'arch'")
-    content = _Content(None, {}, [])
+    content = _Content(None, None, {}, {}, [])
     for name, node in _entries(root, path, SECTIONS, "section"):
-        if name == "base":
-            content = content._replace(base=_value(node, path, name))
+        if name in ("base", "recipe"):
+            content = content._replace(**{name: _value(node, path, name)})
+        elif name == "recipes":
+            for recipe, options in _entries(node, path, None, "recipe"):
+                content.recipes[recipe] = _section(options, path, None)
         elif name == "extensions":
             content.extensions.extend(_files(node, path))
         else:
-            keys = _entries(node, path, KEYS.get(name), "key")
-            content.sections[name] = {key: _value(value, path, key) for key, value in keys}
+            content.sections[name] = _section(node, path, KEYS.get(name))
     return content
+
+
+def _section(node: yaml.Node, path: Path, known: Iterable[str] | None) -> Section:
+    return {key: _value(value, path, key) for key, value in _entries(node, path, known, "key")}
 
 
 def _files(node: yaml.Node, path: Path) -> list[Path]:

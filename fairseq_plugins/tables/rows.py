@@ -16,7 +16,7 @@ from .tables import Row, Table
 
 
 @dataclass(frozen=True)
-class Run:
+class SeededRun:
     """One experiment of a row.
 
     Attributes:
@@ -65,7 +65,7 @@ class Result:
     note: str = ""
 
 
-def load_runs(table: Table, row: Row, work: Path, seeds: Sequence[int], scale: str) -> list[Run]:
+def load_runs(table: Table, row: Row, work: Path, seeds: Sequence[int], scale: str) -> list[SeededRun]:
     """What the experiments of a row have left.
 
     Raises:
@@ -77,8 +77,8 @@ def load_runs(table: Table, row: Row, work: Path, seeds: Sequence[int], scale: s
         folder = work / configuration.dataset / configuration.model / f"seed_{seed}"
         found = results.load(folder)
         if "updates" not in found:
-            raise InputError(f"{folder}: no experiment there; run scripts/reproduce.sh {table.name}")
-        runs.append(Run(seed, folder, found, figures_of(table, row, folder, found, scale)))
+            raise InputError(f"{folder}: no experiment there; run {table.command}")
+        runs.append(SeededRun(seed, folder, found, figures_of(table, row, folder, found, scale)))
     return runs
 
 
@@ -91,10 +91,10 @@ def figures_of(table: Table, row: Row, work: Path, found: Mapping[str, Any], sca
     try:
         return table.measure.figures_of(row, work, found, scale == "small")
     except (KeyError, FileNotFoundError) as error:
-        raise InputError(f"{work}: {error} is missing there; run scripts/reproduce.sh {table.name}") from None
+        raise InputError(f"{work}: {error} is missing there; run {table.command}") from None
 
 
-def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[Run]], scale: str) -> Result:
+def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], scale: str) -> Result:
     """A row of the table with what came out."""
     note = "the paper's two off-diagonal figures may stand the other way round" if row.uncertain else ""
     if row.config is None:

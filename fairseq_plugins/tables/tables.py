@@ -54,6 +54,7 @@ class Table:
         measure: what its figures are
         baseline: the system that significance is tested against
         rows: in the paper's order
+        recipe: by which the rows are trained; None where that is each configuration's own
     """
 
     name: str
@@ -61,6 +62,17 @@ class Table:
     measure: Measure
     baseline: str | None
     rows: tuple[Row, ...]
+    recipe: str | None = None
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder of what is written."""
+        return self.name if self.recipe is None else f"{self.name}_{self.recipe}"
+
+    @property
+    def command(self) -> str:
+        """What reproduces it."""
+        return f"scripts/reproduce.sh {self.name}" + ("" if self.recipe is None else f" --recipe {self.recipe}")
 
     @property
     def configurations(self) -> tuple[Path, ...]:
@@ -95,11 +107,15 @@ class SmallScale:
         return options
 
 
-def load_table(name: str) -> Table:
+def load_table(name: str, recipe: str | None = None) -> Table:
     """Reads a table.
 
+    Args:
+        name: of its file
+        recipe: ``paper`` takes ``dpn_paper.yaml`` in place of ``dpn.yaml``, and so on for every row
+
     Raises:
-        InputError: there is none of that name.
+        InputError: there is none of that name, or a row has no configuration with that recipe.
     """
     path = TABLES / f"{name}.yaml"
     if not path.is_file():
@@ -107,7 +123,9 @@ def load_table(name: str) -> Table:
         raise InputError(f"there is no table '{name}'{nearest(name, known)}; there are {', '.join(known)}")
     content = _read(path)
     configs = {
-        entry["config"]: CHECKOUT / "configs" / entry["config"] for entry in content["rows"] if "config" in entry
+        entry["config"]: _with_recipe(CHECKOUT / "configs" / entry["config"], recipe, name)
+        for entry in content["rows"]
+        if "config" in entry
     }
     for config in configs.values():
         # A metric of the user's own is in an extension that the rows share.
@@ -125,7 +143,16 @@ def load_table(name: str) -> Table:
         )
         for entry in content["rows"]
     )
-    return Table(name, content["title"], measure, content.get("baseline"), rows)
+    return Table(name, content["title"], measure, content.get("baseline"), rows, recipe)
+
+
+def _with_recipe(config: Path, recipe: str | None, table: str) -> Path:
+    if recipe is None:
+        return config
+    path = config.with_name(f"{config.stem}_{recipe}.yaml")
+    if not path.is_file():
+        raise InputError(f"--recipe {recipe}: the rows of {table} have no such recipe: there is no {path}")
+    return path
 
 
 def load_small_scale(dataset: str) -> SmallScale:

@@ -35,6 +35,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("table")
     parser.add_argument("--scale", choices=SCALES, default="paper")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--recipe")
     parser.add_argument("--work", type=Path)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--max-update", type=int)
@@ -42,7 +43,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--cores", type=int)
     parser.add_argument("--dry-run", action="store_true")
     options, extra = parser.parse_known_args(arguments)
-    table = load_table(options.table)
+    table = load_table(options.table, options.recipe)
     if util.find_spec("snakemake") is None:
         raise InputError("snakemake is not installed: run scripts/install.sh --extras workflow (Python 3.11 or later)")
     if len(set(options.seeds)) < len(options.seeds):
@@ -73,7 +74,7 @@ def main(arguments: list[str]) -> None:
         # One thread for each training; more would only get into each other's way.
         os.environ["OMP_NUM_THREADS"] = "1"
     with workflow_folder(work, options.dry_run) as (folder, lock):
-        place = folder / "tables" / f"{table.name}.plan.json"
+        place = folder / "tables" / f"{table.folder}.plan.json"
         write_json(place, plan)
         command += ["--directory", str(folder), "--config", f"plan={place}"]
         status = run([*command, *extra], folder, lock)
@@ -151,6 +152,7 @@ def plan_of(
                 )
             experiments[folder] = {"command": command, "requires": requires, "data": str(prepared)}
     made = [sys.executable, "-m", "fairseq_plugins.tables.writing", table.name, "--scale", scale]
+    made += [] if table.recipe is None else ["--recipe", table.recipe]
     made += ["--work", str(work), "--seeds", *map(str, seeds)]
     return {
         "corpora": corpora,
@@ -158,7 +160,7 @@ def plan_of(
         "analyses": analyses,
         "table": {
             "command": shown(made),
-            "outputs": [f"tables/{table.name}/{name}" for name in TABLE_FILES],
+            "outputs": [f"tables/{table.folder}/{name}" for name in TABLE_FILES],
         },
         "gpus_of_an_experiment": min(gpus, 1),
     }

@@ -15,10 +15,9 @@ from typing import Any
 
 from ..experiments.command_line import main_of
 from ..files import atomic_file, write_json
-from ..report import experiment, page, sections
 from ..versions import add_version_argument
 from .measures import data_of
-from .rows import Result, Run, load_runs, result_of
+from .rows import Result, SeededRun, load_runs, result_of
 from .tables import SCALES, Table, load_table
 
 SMALL_SCALE_NOTICE = (
@@ -34,9 +33,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("table")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--scale", choices=SCALES, default="paper")
+    parser.add_argument("--recipe")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     options = parser.parse_args(arguments)
-    table = load_table(options.table)
+    table = load_table(options.table, options.recipe)
     runs = {
         row.system: load_runs(table, row, options.work, options.seeds, options.scale)
         for row in table.rows
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> None:
     rows = [result_of(table, row, runs, options.scale) for row in table.rows]
     columns = shown_columns(table, rows)
     notes = notes_of(table, runs)
-    folder = options.work / "tables" / table.name
+    folder = options.work / "tables" / table.folder
     notice = SMALL_SCALE_NOTICE if options.scale == "small" else None
     content = {"table": table.name, "title": table.title, "notice": notice, "notes": notes}
     content |= {"rows": [asdict(row) for row in rows]}
@@ -57,10 +57,10 @@ def main(arguments: list[str]) -> None:
         with atomic_file(folder / name) as stream:
             stream.write(written)
     write_json(folder / "table.json", content)
-    page.write(report_of(table, columns, notes, notice, runs), folder / "report.html")
+    write_report(folder / "report.html", table, columns, notes, notice, runs)
 
 
-def notes_of(table: Table, runs: Mapping[str, Sequence[Run]]) -> list[str]:
+def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]:
     """What a reader of the figures has to know."""
     notes = []
     first = next(iter(runs.values()))
@@ -71,6 +71,8 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[Run]]) -> list[str]:
     notes.append(
         f"Ours: seed{plural} {', '.join(map(str, seeds))}" + (", mean ± standard deviation." if plural else ".")
     )
+    if table.recipe is not None:
+        notes.append(f"Every row is trained by the recipe '{table.recipe}' (configs/*/*_{table.recipe}.yaml).")
     notes += table.measure.notes(first[0].found)
     if table.baseline is not None:
         notes.append(f"p: paired bootstrap (1,000 samples) against {table.baseline} with the same seed, for each seed.")
@@ -159,14 +161,18 @@ def comma_separated(table: Table, rows: Sequence[Result]) -> str:
     return stream.getvalue()
 
 
-def report_of(
+def write_report(
+    path: Path,
     table: Table,
     columns: Mapping[str, Sequence[str]],
     notes: Sequence[str],
     notice: str | None,
-    runs: Mapping[str, Sequence[Run]],
-) -> page.Report:
-    """The table's report: learning curves, scores by length, attention, samples, and how to do it again."""
+    runs: Mapping[str, Sequence[SeededRun]],
+) -> None:
+    """Writes the table's report: learning curves, scores by length, attention, samples, and how to do it again."""
+    # Not at the head of the file: they import PyTorch, which what is said before does not wait for.
+    from ..report import experiment, page, sections
+
     works = table.measure.systems({name: own[0].work for name, own in runs.items()})
     # Differences are to the baseline.
     works = dict(sorted(works.items(), key=lambda item: item[0] != table.baseline))
@@ -182,8 +188,8 @@ def report_of(
     experiments = [experiment.experiment_of(name, work) for name, work in works.items()]
     rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
     shown = page.ReportTable("The table", list(columns), rows, list(notes))
-    subtitle = f"{len(works)} system{'s' if len(works) > 1 else ''}, reproduced with scripts/reproduce.sh {table.name}"
-    return page.Report(table.title, subtitle, notice, [shown], figures, samples, experiments)
+    subtitle = f"{len(works)} system{'s' if len(works) > 1 else ''}, reproduced with {table.command}"
+    page.write(page.Report(table.title, subtitle, notice, [shown], figures, samples, experiments), path)
 
 
 if __name__ == "__main__":

@@ -52,6 +52,29 @@ def test_a_file_says_what_differs_from_its_bases(tmp_path: Path) -> None:
     assert configuration.model == "child"
 
 
+def test_a_recipe_is_chosen_by_name(tmp_path: Path) -> None:
+    files = {
+        "base": "recipe: ours\nrecipes:\n  ours: {optimizer: adam, lr: 1e-3}\n  paper: {optimizer: nag, lr: 0.25}\n"
+        "train: {seed: 1}",
+        "model": "base: base.yaml\ntrain: {arch: lstm, lr: 5e-4}",
+    }
+
+    def train(path: Path) -> dict[str, str]:
+        return {key: value.text for key, value in config.load(path).train.items()}
+
+    ours = write(tmp_path, **files)
+    assert train(ours) == {"optimizer": "adam", "lr": "5e-4", "seed": "1", "arch": "lstm"}, "train wins"
+    paper = write(tmp_path, model_paper="base: model.yaml\nrecipe: paper")
+    assert train(paper) == {"optimizer": "nag", "lr": "5e-4", "seed": "1", "arch": "lstm"}
+    added = write(tmp_path, model_added="base: model.yaml\nrecipe: paper\nrecipes: {paper: {momentum: 0.9}}")
+    assert train(added)["momentum"] == "0.9"
+    shown = write(tmp_path, shown=config.load(paper).resolved())
+    assert train(shown) == train(paper), "what is shown can be trained"
+    assert error_of(write(tmp_path, wrong="base: base.yaml\nrecipe: papre")) == (
+        f"{tmp_path / 'wrong.yaml'}, line 2: recipe: there is no recipe 'papre'; did you mean 'paper'?"
+    )
+
+
 def test_data_and_work_folders_follow_the_names(tmp_path: Path) -> None:
     configuration = config.load(write(tmp_path, model="train: {arch: lstm}"))
     assert configuration.default_work == config.CHECKOUT / "work" / tmp_path.name / "model"
@@ -118,7 +141,9 @@ def test_headers_quote_the_papers_tables(path: Path) -> None:
     row = config.load(path).paper_row()
     if not path.stem.startswith("_base"):
         assert f"configs/{path.parent.name}/{path.name}" in header or path.parent.name.startswith("quickstart")
-    if row and "bleu" in row:
+    if path.stem.endswith("_paper"):
+        assert "Paper:" not in header, "the configuration that it trains otherwise quotes the figures"
+    elif row and "bleu" in row:
         parameters = rf", {row['params']}M parameters" if "params" in row else ""
         assert re.search(rf"Paper: {row['bleu']:.2f} BLEU{parameters}", header)
     elif row and "rouge1" in row:

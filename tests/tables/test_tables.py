@@ -81,8 +81,9 @@ def test_fairseq_takes_the_options_of_small_scale(path: Path, data: PreparedData
     command = commands.train_command(configuration, data, tmp_path, 0, extra)
     assert commands.option(command, "--max-update") == "2000"
     # fairseq ends a training whose learning rate is not above --stop-min-lr, before its first update too.
+    # A warmup begins at 0 unless it is told where.
     first = "--warmup-init-lr" if commands.option(command, "--warmup-updates") else "--lr"
-    assert float(commands.option(command, first)) > float(commands.option(command, "--stop-min-lr"))
+    assert float(commands.option(command, first) or 0) > float(commands.option(command, "--stop-min-lr") or -1)
     commands.generate_command(configuration, data, "x.pt", "test", 0, as_arguments(small.generate))
 
 

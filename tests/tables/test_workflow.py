@@ -116,3 +116,20 @@ def test_a_cluster_with_slurm(tmp_path: Path, capfd: pytest.CaptureFixture) -> N
     assert shown.count("rule experiment:") == 5
     assert "gpu=1" in shown and "runtime=2880" in shown
     assert "--gpus 1" in shown
+
+
+def test_a_recipe_takes_the_configurations_of_that_name(tmp_path: Path) -> None:
+    plan = workflow.plan_of(load_table("dpn_table_4", "paper"), tmp_path, "small", [1], 0, None, None)
+    assert len(plan["experiments"]) == 9
+    for folder, experiment in plan["experiments"].items():
+        assert folder.split("/")[1].endswith("_paper")
+        assert "_paper.yaml" in experiment["command"]
+        # The small scale's sizes hold for it as well.
+        assert "--encoder-embed-dim 128" in experiment["command"]
+    assert "--recipe paper" in plan["table"]["command"]
+    assert plan["table"]["outputs"][0] == "tables/dpn_table_4_paper/table.md"
+
+
+def test_a_table_without_the_recipe_says_so() -> None:
+    with pytest.raises(InputError, match="--recipe paper: the rows of mc_rnn_table_2 have no such recipe"):
+        load_table("mc_rnn_table_2", "paper")

@@ -1,0 +1,85 @@
+"""What the scripts say before they need PyTorch and fairseq: help, versions, mistakes in arguments, missing files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.experiments.command_line import ScriptParser
+from fairseq_plugins.versions import VERSION
+from tests.commands import CHECKOUT, run_command
+
+CONFIGURATION = "configs/quickstart/mc_rnn_3.yaml"
+SCRIPTS = sorted(path.name for path in (CHECKOUT / "scripts").glob("*.sh") if path.name != "common.sh")
+# As if neither were installed: who imports them fails with another error.
+WITHOUT = """
+import runpy, sys
+sys.modules |= dict.fromkeys(("torch", "fairseq"))
+sys.argv = sys.argv[1:]
+runpy.run_module("fairseq_plugins." + sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_script_has_a_version(script: str) -> None:
+    assert run_command([CHECKOUT / "scripts" / script, "--version"]).stdout == f"fairseq-plugins {VERSION}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        *(
+            (f"{module} --version", 0, f"fairseq-plugins {VERSION}")
+            for module in (
+                *("analysis", "checkpoints", "report", "tables.workflow", "tables.writing", "tables.gpu_slots"),
+                *(f"experiments.{name}" for name in ("train", "evaluate", "translate", "quickstart")),
+            )
+        ),
+        *(
+            (f"{module} --help", 0, text)
+            for module, text in (
+                ("analysis", "channel-attention"),
+                ("report", "scripts/report.sh WORK"),
+                ("tables.workflow", "scripts/reproduce.sh TABLE"),
+                (f"experiments.train {CONFIGURATION}", "scripts/train.sh CONFIG"),
+                ("experiments.evaluate", "--subset NAME"),
+                ("experiments.quickstart", "--task NAME"),
+            )
+        ),
+        ("experiments.train", 2, "scripts/train.sh CONFIG"),
+        ("experiments.train --work x", 2, "CONFIG comes first, before --work"),
+        (f"experiments.train {CONFIGURATION} --gpus x", 2, "argument --gpus: invalid int value: 'x'"),
+        ("experiments.train nowhere.yaml", 1, "error: nowhere.yaml: no such file"),
+        (f"experiments.train {CONFIGURATION} --data nowhere", 1, "nowhere/preparation.json: no such file"),
+        (f"experiments.evaluate {CONFIGURATION} --data nowhere", 1, "nowhere/preparation.json: no such file"),
+        ("experiments.translate nowhere.pt", 1, "error: nowhere.pt: no such checkpoint"),
+        ("experiments.quickstart --task x", 2, "argument --task: invalid choice: 'x'"),
+        ("checkpoints --inputs nowhere.pt --output x", 1, "error: nowhere.pt: no such checkpoint"),
+        ("report nowhere", 1, "error: nowhere/results.json: no such file"),
+        ("tables.workflow mc_rnn_table_9", 1, "error: there is no table 'mc_rnn_table_9'"),
+        ("tables.writing mc_rnn_table_2 --work nowhere", 1, "no experiment there; run scripts/reproduce.sh"),
+        ("analysis nothing", 2, "invalid choice: 'nothing'"),
+        ("analysis compare --source x --reference x --system a=x b=x --output y", 1, "error: x: no such file"),
+    ],
+)
+def test_what_is_said_without_pytorch_and_fairseq(arguments: str, status: int, message: str, tmp_path: Path) -> None:
+    (tmp_path / "configs").symlink_to(CHECKOUT / "configs")
+    finished = run_command(["python", "-c", WITHOUT, *arguments.split()], status=status, cwd=tmp_path)
+    assert message in (finished.stdout if status == 0 else finished.stderr)
+    assert "Traceback" not in finished.stderr
+
+
+def test_commands_of_the_package_import_what_they_need() -> None:
+    finished = run_command(["python", "-X", "importtime", "-m", "fairseq_plugins.analysis", "--version"])
+    assert "fairseq_plugins.versions" in finished.stderr
+    imported = {line.split("|")[-1].strip() for line in finished.stderr.splitlines()}
+    assert not {"torch", "fairseq"} & imported
+
+
+def test_help_is_the_scripts_own(capsys: pytest.CaptureFixture[str]) -> None:
+    text = ScriptParser("train").format_help()
+    head = (CHECKOUT / "scripts" / "train.sh").read_text(encoding="utf-8").splitlines()
+    assert text.splitlines()[0] == head[1].removeprefix("# ")
+    assert text.splitlines() == run_command([CHECKOUT / "scripts" / "train.sh", "--help"]).stdout.splitlines()
+    assert "usage: scripts/none.sh" in ScriptParser("none").format_help()
