@@ -113,7 +113,7 @@ def test_a_cluster_with_slurm(tmp_path: Path, capfd: pytest.CaptureFixture) -> N
     arguments = ["mc_rnn_table_2", "--work", str(tmp_path / "work"), "--dry-run", f"--profile={profile}"]
     workflow.main(arguments)
     shown = "".join(capfd.readouterr())
-    assert shown.count("rule experiment:") == 5
+    assert shown.count("rule experiment:") == 6
     assert "gpu=1" in shown and "runtime=2880" in shown
     assert "--gpus 1" in shown
 
