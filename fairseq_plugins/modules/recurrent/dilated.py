@@ -96,7 +96,7 @@ class DilatedRNN(RecurrentNetwork):
         if state is None:
             state = self.initial_state(batch_size)
         folded_steps = -(-steps // s)
-        folded = F.pad(x, (0, 0, 0, 0, 0, folded_steps * s - steps)).view(folded_steps, s * batch_size, -1)
+        folded = F.pad(x, (0, 0, 0, 0, 0, folded_steps * s - steps)).reshape(folded_steps, s * batch_size, -1)
         real = lengths
         if lengths is None and steps % s:
             real = x.new_full((batch_size,), steps, dtype=torch.long)

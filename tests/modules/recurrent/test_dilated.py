@@ -70,6 +70,12 @@ def test_without_dilation_it_is_the_layer_of_torch(cell: str) -> None:
     torch.testing.assert_close(layer(x).output, peer(x)[0])
 
 
+def test_an_input_with_the_batch_first_in_memory() -> None:
+    """As a decoder hands it over; with no padding to add, nothing has copied it."""
+    layer, x = DilatedRNN(3, 4, 2), torch.randn(2, 6, 3)
+    assert layer(x.transpose(0, 1)).output.equal(layer(x.transpose(0, 1).contiguous()).output)
+
+
 @pytest.mark.parametrize("dilation", [1, 2, 3, 5])
 def test_an_output_depends_on_every_dth_input_alone(dilation: int) -> None:
     torch.manual_seed(0)
