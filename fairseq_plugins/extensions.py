@@ -38,8 +38,10 @@ def add(paths: Iterable[Path]) -> None:
     Raises:
         InputError: one is missing, or cannot be imported.
     """
-    os.environ[VARIABLE] = os.pathsep.join(map(str, dict.fromkeys([*_named(), *(path.resolve() for path in paths)])))
-    load()
+    named = dict.fromkeys([*_named(), *(path.resolve() for path in paths)])
+    if named:
+        os.environ[VARIABLE] = os.pathsep.join(map(str, named))
+        load()
 
 
 def _named() -> list[Path]:

@@ -8,6 +8,8 @@
 #   --data DIR  the prepared data, a folder that holds bin/ and preparation.json (work/<dataset>/data by default)
 #   --gpus N    how many GPUs of this machine to use, 0 for the CPU (all there are by default)
 #
+# A configuration may name files of your own with layers or metrics, which lie beside it: extensions: [my_layer.py]
+#
 # Several GPUs share the batch of the configuration: --update-freq is divided among them, then --max-tokens or
 # --batch-size; where that does not come out even, a line says how large the batch is.
 #

@@ -23,6 +23,7 @@ from ..checkpoints import architecture, checked_checkpoint, trained_on
 from ..corpora.codec import Word
 from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
+from ..experiments import results
 from ..files import read_lines
 from ..models.shown_attention import ShownAttention, attention_of
 
@@ -83,6 +84,7 @@ class TrainedModel:
         Raises:
             InputError: it is not a checkpoint of a translation model, or its data is not there.
         """
+        results.load_extensions_of([path])
         state = checked_checkpoint(path)
         folder = data or trained_on(state, str(path))
         preparation = PairsPreparation.load(folder)

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ..errors import InputError
+from ..errors import InputError, nearest
 from ..files import atomic_file, read_lines
-from ..scoring.metrics import Outputs, References, read_numbers
+from ..scoring.metrics import Metric, Outputs, References, read_numbers
 from . import fairseq_commands
 from .configuration import Configuration
 from .prepared_data import PreparedData
 
 
 class Decoding(Protocol):
-    """One way."""
+    """One way to do it; a ``log`` is a file with the command's output."""
 
     def command(
         self,
@@ -64,6 +64,9 @@ class Decoding(Protocol):
         Raises:
             InputError: nothing is there.
         """
+
+    def speed(self, log: Path) -> float | None:
+        """Sentences per second, by the command's output; None where it does not say."""
 
 
 class Generation:
@@ -122,6 +125,13 @@ class Generation:
         numbers = read_numbers(probabilities) if probabilities.is_file() else None
         return Outputs(list(read_lines(tokens)), list(read_lines(text)), numbers)
 
+    def speed(self, log: Path) -> float | None:
+        """Of beam search alone."""
+        for line in read_lines(log):
+            if found := re.search(r"Translated .* sentences .* \(([\d.]+) sentences/s", line):
+                return float(found[1])
+        return None
+
     def _files(self, folder: Path, data: PreparedData, subset: str) -> list[Path]:
         language = data.pairs.target_lang
         return [folder / f"{subset}{kind}.{language}" for kind in (".tok", "", ".log_probabilities")]
@@ -129,6 +139,20 @@ class Generation:
 
 DECODINGS: dict[str, Decoding] = {"generate": Generation()}
 """What a metric may name."""
+
+
+def decoding_of(metric: Metric) -> Decoding:
+    """How what a metric scores is made.
+
+    Raises:
+        InputError: the metric names a way that there is not.
+    """
+    if metric.decoding not in DECODINGS:
+        raise InputError(
+            f"the metric '{metric.name}' wants outputs of '{metric.decoding}'{nearest(metric.decoding, DECODINGS)}; "
+            f"there are {', '.join(DECODINGS)}"
+        )
+    return DECODINGS[metric.decoding]
 
 
 @dataclass(frozen=True)
@@ -164,11 +188,3 @@ def hypotheses(output: Iterable[str], count: int, name: str | Path) -> list[Hypo
         which = f"; the first missing is sentence {missing[0] + 1}" if missing else ""
         raise InputError(f"{name}: {len(best):,} sentences were translated, but there are {count:,}{which}")
     return [Hypothesis(best[number], numbers.get(number, [])) for number in range(count)]
-
-
-def decoding_speed(log: Path) -> float | None:
-    """Sentences per second of decoding, as fairseq reports it."""
-    for line in read_lines(log):
-        if found := re.search(r"Translated .* sentences .* \(([\d.]+) sentences/s", line):
-            return float(found[1])
-    return None

@@ -21,7 +21,7 @@ from . import configuration as configurations
 from . import fairseq_commands, processes, results
 from .command_line import ScriptParser, main_of
 from .configuration import Configuration
-from .decoding import DECODINGS, decoding_speed
+from .decoding import decoding_of
 from .prepared_data import PreparedData
 
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> None:
     subset = data.preparation.split_of(options.subset)
     name = data.preparation.splits.get(subset, {}).get("name", subset)
     metric = metric_of(configuration, data)
-    decoding = DECODINGS[metric.decoding]
+    decoding = decoding_of(metric)
     references = decoding.references(data, subset)
     average = configuration.average if options.average is None else options.average
     checkpoint = options.checkpoint or own_checkpoint(work / "checkpoints", average)
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> None:
     os.replace(unfinished, log)
     decoding.write(outputs, log.parent, data, subset)
 
-    speed = decoding_speed(log)
+    speed = decoding.speed(log)
     scores = {
         **metric.scores(outputs, references),
         "decode_sentences_per_second": speed,

@@ -16,7 +16,8 @@ from ..errors import InputError, nearest
 from .configuration import Configuration, Section
 from .prepared_data import PreparedData
 
-# Set by the scripts' own arguments: in a configuration they would tie an experiment to one place.
+# Set by the scripts' own arguments: in a configuration they would tie an experiment to one place. And what would undo
+# subwords or tokens that the preparation undoes: done twice, words run together.
 RESERVED = {
     "user-dir": "it is always this package",
     "save-dir": "say --work DIR to scripts/train.sh",
@@ -25,6 +26,9 @@ RESERVED = {
     "gen-subset": "say --subset NAME to scripts/evaluate.sh",
     "source-lang": "the prepared data says it",
     "target-lang": "the prepared data says it",
+    **dict.fromkeys(
+        ("post-process", "remove-bpe", "bpe", "tokenizer"), "the preparation of the data undoes its subwords"
+    ),
 }
 
 

@@ -26,7 +26,7 @@ from . import configuration as configurations
 from . import processes, results
 from .command_line import ScriptParser, builtin_corpus, main_of, script
 from .configuration import CHECKOUT
-from .decoding import DECODINGS
+from .decoding import decoding_of
 from .fairseq_commands import option
 from .prepared_data import PreparedData
 from .train import parse_statistics
@@ -230,7 +230,7 @@ def show_samples(lines: dict[str, list[str]]) -> None:
 def score(work: Path, data: PreparedData, baseline: list[str]) -> None:
     """Writes the scores of the baseline's text of the test set, in a work folder of its own."""
     metric = metric_named(data.preparation.metric)
-    references = DECODINGS[metric.decoding].references(data, "test")
+    references = decoding_of(metric).references(data, "test")
     tokens = [data.pairs.tokenize_target(line) for line in baseline]
     results.write(work, metric.scores(Outputs(tokens, baseline), references))
 

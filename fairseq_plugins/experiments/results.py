@@ -122,7 +122,10 @@ def load_extensions_of(checkpoints: Iterable[str | Path]) -> None:
         InputError: one is missing, or cannot be imported.
     """
     for checkpoint in checkpoints:
-        load_extensions(load(Path(checkpoint).absolute().parent.parent))
+        found = load(Path(checkpoint).absolute().parent.parent)
+        # A checkpoint may lie anywhere, beside anybody's results.json.
+        if isinstance(found, dict):
+            load_extensions(found)
 
 
 def git_revision() -> str | None:

@@ -97,7 +97,8 @@ def recurrent_layer_options(*sides: str) -> type[FairseqDataclass]:
 
 def recurrent_layer(cfg: Namespace | DictConfig, side: str = "") -> tuple[str, Any]:
     """The kind of a side's layers and the options that it is asked for, which are written into ``cfg``: so a checkpoint
-    says what its layers are, also when defaults have changed.
+    says what its layers are, also when defaults have changed. (Not where ``--arch`` is the model's own name: fairseq
+    then hands over a copy.)
 
     Args:
         cfg: holds :func:`recurrent_layer_options`.

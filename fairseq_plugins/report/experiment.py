@@ -75,11 +75,17 @@ def systems_report(works: Mapping[str, Path], title: str, subtitle: str, notice:
     figures: list[Drawing] = []
     samples: list[Sample] = []
     if trained:
-        first, work = next(iter(trained.items()))
         figures.append(sections.learning_curves_figure(trained))
-        if (data := _translated_data(work, found[first])) is not None:
-            figures += sections.attention_figures(first, work, sections.example(data, SAMPLES))
-            samples = sections.aligned_samples(trained, data, SAMPLES)
+    known = {name: _translated_data(work, found[name]) for name, work in trained.items()}
+    translated = {name: data for name, data in known.items() if data is not None}
+    if translated:
+        counts = {name: len(sections.source_text(data, "test")) for name, data in translated.items()}
+        if len(set(counts.values())) > 1:
+            shown_counts = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+            raise InputError(f"their test sets differ ({shown_counts} sentences); give systems of the same data")
+        first, data = next(iter(translated.items()))
+        figures += sections.attention_figures(first, works[first], sections.example(data, SAMPLES))
+        samples = sections.aligned_samples({name: works[name] for name in translated}, data, SAMPLES)
     return Report(
         title,
         subtitle,

@@ -12,7 +12,7 @@ from ..analysis import alignments, channel_attention, length
 from ..analysis.forced_decoding import END, Sentence, TrainedModel
 from ..errors import InputError
 from ..experiments import results
-from ..experiments.decoding import DECODINGS
+from ..experiments.decoding import Generation, decoding_of
 from ..experiments.prepared_data import PreparedData
 from ..experiments.train import STATISTICS
 from ..files import read_lines
@@ -45,7 +45,7 @@ def aligned_samples(works: Mapping[str, Path], data: PreparedData, number: int) 
     """
     language = data.pairs.target_lang
     sources = source_text(data, "test")
-    references = DECODINGS["generate"].references(data, "test").text[0]
+    references = Generation().references(data, "test").text[0]
     chosen = spread(len(sources), number)
     hypotheses = {name: list(read_lines(work / "generate" / f"test.{language}")) for name, work in works.items()}
     aligned = {name: hypothesis_alignments(work, chosen) for name, work in works.items()}
@@ -162,7 +162,7 @@ def learning_curves_figure(works: Mapping[str, Path]) -> Drawing:
 
 def length_figures(works: Mapping[str, Path], data: PreparedData, metric: Metric) -> list[Drawing]:
     """Scores by source length; differences are to the first system. None where a metric is not made of sentences."""
-    decoding = DECODINGS[metric.decoding]
+    decoding = decoding_of(metric)
     references = decoding.references(data, "test")
     lengths = [
         max(1, len(line.split())) for line in read_lines(data.folder / "tokens" / f"test.{data.pairs.source_lang}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import InputError
 from ..experiments import results
-from ..experiments.decoding import DECODINGS
+from ..experiments.decoding import decoding_of
 from ..experiments.prepared_data import PreparedData
 from ..scoring.metrics import Metric, metric_named
 from ..scoring.significance import Comparison
@@ -130,7 +130,7 @@ class Scores(Measure):
     def _compared(
         self, metric: Metric, baseline: Path, work: Path, data: PreparedData, subset: str
     ) -> dict[str, Comparison]:
-        decoding = DECODINGS[metric.decoding]
+        decoding = decoding_of(metric)
         theirs, ours = (decoding.read(folder / "generate", data, subset) for folder in (baseline, work))
         return metric.compare(theirs, ours, decoding.references(data, subset))
 

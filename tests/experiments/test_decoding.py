@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments.decoding import Generation, Hypothesis, decoding_speed, hypotheses
+from fairseq_plugins.experiments.decoding import Generation, Hypothesis, decoding_of, hypotheses
 from fairseq_plugins.experiments.prepared_data import PreparedData
-from fairseq_plugins.scoring.metrics import Outputs, References
+from fairseq_plugins.scoring.metrics import Metric, Outputs, References
 
 
 def references_of(data: PreparedData, subset: str) -> References:
@@ -73,14 +75,14 @@ def test_every_sentence_is_scored(count: int, first: str) -> None:
     assert str(raised.value) == f"log: 3 sentences were translated, but there are {count}{first}"
 
 
-def test_decoding_speed(tmp_path: Path) -> None:
+def test_speed(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text(
         "D-0\t-1\tTranslated words\n"
         "INFO:fairseq_cli.generate:Translated 1,000 sentences (9 tokens) in 12.5s (80.00 sentences/s, 7 tokens/s)\n",
         encoding="utf-8",
     )
-    assert decoding_speed(log) == 80.0
+    assert Generation().speed(log) == 80.0
 
 
 def test_preparation_decides_about_lower_case(data: PreparedData) -> None:
@@ -98,3 +100,25 @@ def test_outputs_are_read_as_they_were_written(data: PreparedData, tmp_path: Pat
     # What an earlier version evaluated has no probabilities.
     (tmp_path / "test.log_probabilities.en").unlink()
     assert Generation().read(tmp_path, data, "test").log_probabilities is None
+
+
+def test_a_metric_that_wants_other_outputs(toy_perplexity: Metric, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(decoding_of(toy_perplexity), Generation)
+    monkeypatch.setattr(type(toy_perplexity), "decoding", "generatee")
+    with pytest.raises(
+        InputError, match="wants outputs of 'generatee'; did you mean 'generate'\\?; there are generate"
+    ):
+        decoding_of(toy_perplexity)
+
+
+def test_data_of_another_kind(data: PreparedData, tmp_path: Path) -> None:
+    @dataclass
+    class TestsOwn(Preparation):
+        kind = "tests_own_for_decoding"
+        metric: str = "bleu"
+
+    TestsOwn().save(data.folder)
+    other = PreparedData.load(data.folder)
+    assert other.arguments()[0] == str(data.folder / "bin")
+    with pytest.raises(InputError, match="a corpus of the kind 'tests_own_for_decoding', but what is done here needs"):
+        Generation().references(other, "test")

@@ -57,6 +57,7 @@ def test_generate_command(tmp_path: Path, data: PreparedData) -> None:
         ("train:\n  optimizer: adaam", "line 2: optimizer: fairseq knows no 'adaam'; did you mean 'adam'?"),
         ("train:\n  arch: lstm\n  cpu: yes", "line 3: cpu is a flag: write true or false, not 'yes'"),
         ("train:\n  arch: lstm\n  save-dir: x", "line 3: 'save-dir' cannot stand in a configuration: say --work DIR"),
+        ("generate:\n  remove-bpe: sentencepiece", "line 2: 'remove-bpe' cannot stand in a configuration: the prepar"),
         ("generate:\n  beem: 5", "line 2: fairseq-generate has no option 'beem'; did you mean 'beam'?"),
         ("generate:\n  arch: lstm", "line 2: fairseq-generate has no option 'arch'"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ import pytest
 
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import results
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.report import __main__ as command
 from fairseq_plugins.report import experiment, sections
 from fairseq_plugins.report import page as pages
 from fairseq_plugins.report.page import Drawing, Report, ReportTable, Sample
+from fairseq_plugins.scoring.metrics import Metric
 from tests.commands import CHECKOUT, run_command
 
 from .html import Page
@@ -245,3 +248,55 @@ def test_curves_of_several_trainings_share_a_figure(work: Path) -> None:
         assert text in figure.svg
     with pytest.raises(InputError, match="train.jsonl: no such file"):
         sections.learning_curves_figure({"none": work / "generate"})
+
+
+def test_several_systems_side_by_side(work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    baseline, output = tmp_path / "word_for_word", tmp_path / "page.html"
+    baseline.mkdir()
+    scores = {"bleu_tokenized": 20.25, "bleu_tokenized_signature": "nrefs:1|tok:none", "bleu_sacrebleu": 20.5}
+    (baseline / "results.json").write_text(json.dumps(scores), encoding="utf-8")
+    named = [f"word for word={baseline}", f"RNN={work}"]
+    command.main([*named, "--output", str(output), "--title", "Both", "--notice", "Not the paper's setting."])
+    assert capsys.readouterr().out == f"{output}\n"
+    page = Page(output.read_text(encoding="utf-8"))
+    assert (page.texts("h1"), page.texts("p", role="note")) == (["Both"], ["Not the paper's setting."])
+    assert page.texts("h2") == [
+        *("Scores on the test set", "Learning curves", "Samples", "Configuration, commands, environment"),
+    ]
+    assert page.texts("th", scope="row") == ["word for word", "RNN"]
+    assert page.texts("td") == ["-", "-", "-", "20.25", "20.50", "1,234,567", "5,000", "5,400.00", "30.50", "30.91"]
+    assert page.texts("li")[0] == "BLEU (tokenised): nrefs:1|tok:none"
+    assert "RNN" in page.texts("dt") and "word for word" not in page.texts("dt"), "it left no translations"
+
+    other = tmp_path / "other"
+    shutil.copytree(work, other)
+    data = results.prepared_data(results.load(other)).folder
+    shutil.copytree(data, tmp_path / "other data")
+    for path in tmp_path.glob("other data/*/test.*"), (other / "generate").glob("test.*"):
+        for file in path:
+            file.write_text("".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[:9]), encoding="utf-8")
+    change(other, command=f"fairseq-train '{tmp_path}/other data/bin' --arch lstm", generate_command=None)
+
+    for arguments, message in (
+        ([*named, f"third={other}", "--output", str(output)], r"test sets differ \(RNN 11, third 9 sentences\)"),
+        ([str(work), str(work), "--output", str(output)], "two have one name; give others, as in NAME=WORK"),
+        (named, "--output is missing: say where the report of several experiments goes"),
+        ([*named, f"third={tmp_path}/nowhere"], "nowhere/results.json: no such file"),
+    ):
+        with pytest.raises(InputError, match=message):
+            command.main(arguments)
+
+
+def test_a_title_of_ones_own(work: Path, tmp_path: Path) -> None:
+    command.main([str(work), "--title", "Mine", "--output", str(tmp_path / "page.html")])
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert page.texts("h1") == ["Mine"] and page.texts("p", **{"class": "subtitle"})[0].startswith("Architecture lstm")
+
+
+def test_a_metric_of_a_users_own(work: Path, toy_perplexity: Metric) -> None:
+    own = {"toy_perplexity": 7.5, "toy_perplexity_signature": "nrefs:1|toy_perplexity"}
+    change(work, **own, paper={"toy_perplexity": 9.0})
+    scores = experiment.experiment_report(work).tables[0]
+    row = dict(zip(scores.columns, scores.rows[0], strict=True))
+    assert (row["toy perplexity"], row["The paper"], row["Difference"]) == ("7.50", "9.00", "−1.50")
+    assert scores.notes[-1] == "toy perplexity: nrefs:1|toy_perplexity"
