@@ -43,7 +43,7 @@ OURS = {
     ),
     "analysis": (
         *("errors", "files", "terminal", "checkpoints"),
-        *("corpora", "scoring", "kernels", "models", "experiments"),
+        *("corpora", "scoring", "kernels", "modules", "models", "experiments"),
     ),
     "report": ("errors", "files", "terminal", "corpora", "scoring", "experiments", "analysis"),
     "tables": ("errors", "files", "versions", "scoring", "experiments", "analysis", "report"),

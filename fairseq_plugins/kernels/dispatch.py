@@ -45,6 +45,12 @@ OPERATIONS: dict[str, tuple[Backend, ...]] = {
         Backend("autograd", "multi_channel.autograd"),
         Backend("reference", "multi_channel.reference"),
     ),
+    "forget_scan": (
+        Backend("triton", "forget_scan.triton", needs="triton", only_by_name="no GPU has tested it yet"),
+        Backend("cpp", "forget_scan.cpu"),
+        Backend("eager", "forget_scan.eager"),
+        Backend("reference", "forget_scan.reference"),
+    ),
 }
 """The backends of each operation in order of preference; the last one takes everything."""
 

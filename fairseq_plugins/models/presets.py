@@ -76,6 +76,14 @@ PRESETS: dict[str, Preset] = {
     "mc_rnn_4_gigaword": _recurrent("MC-RNN-4 of MC-RNN's Table 3", "mc_rnn", layers=4, channels=4),
     "ho_rnn_iwslt_de_en": _recurrent("HO-RNN of MC-RNN's Table 2", "ho_rnn"),
     "ho_rnn_gigaword": _recurrent("HO-RNN of MC-RNN's Table 3", "ho_rnn", layers=4),
+    "hm_rnn_iwslt_de_en": _recurrent("HM-RNN of MC-RNN's Table 2: two levels", "hm_rnn"),
+    "hm_rnn_gigaword": _recurrent("HM-RNN of MC-RNN's Table 3: four levels", "hm_rnn", layers=4),
+    "rcrn_iwslt_de_en": _recurrent(
+        "one RCRN layer, which stands for three, in the place of Baseline-RNN's layers", "rcrn", layers=1
+    ),
+    "dilated_rnn_iwslt_de_en": _recurrent(
+        "DilatedRNN of dilations 1 and 2 in the place of Baseline-RNN's layers", "dilated_rnn"
+    ),
     "dpn_iwslt_de_en": Preset(
         "double_path",
         "DPN-S2S of the paper's Tables 1 and 4 (M9): 4 convolutions and 2 self-attention layers of 256, one table",

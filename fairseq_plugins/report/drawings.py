@@ -15,9 +15,11 @@ from .style import INK, MARKERS, PALETTE, add_legend, style, system_colors
 
 if TYPE_CHECKING:  # importing them imports fairseq, which figures do not need
     from ..analysis.alignments import Alignment
+    from ..analysis.boundaries import Boundaries
     from ..analysis.channel_attention import ChannelAttention
     from ..analysis.compare import ComparisonReport
     from ..analysis.length import LengthReport
+    from ..analysis.memory import Memory
     from ..analysis.speed import Speed
 
 WORD = 0.24
@@ -86,6 +88,40 @@ def draw_channel_attention(sentence: ChannelAttention) -> Figure:
         centers = [(start + stop - 1) / 2 for _, start, stop in sentence.words]
         axes[-1].set_xticks(centers, [text for text, _, _ in sentence.words], rotation=90)
         figure.colorbar(image, ax=list(axes), shrink=0.6, label="attention; in the cells: tokens connected")
+    return figure
+
+
+def draw_boundaries(sentence: Boundaries) -> Figure:
+    """A panel for each direction: steps along the x-axis, levels along the y-axis; a dark cell is a boundary."""
+    directions = sentence.directions
+    levels = len(next(iter(directions.values()))[0])
+    with style():
+        size = (1.6 + STEP * len(sentence.pieces), (0.6 + STEP * levels) * len(directions) + 1.0)
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(len(directions), 1, sharex=True, squeeze=False).flatten()
+        for axis, (direction, rows) in zip(axes, directions.items(), strict=True):
+            by_level = list(zip(*rows, strict=True))
+            axis.imshow(by_level, cmap="Blues", vmin=0, vmax=1, aspect="equal", origin="lower")
+            axis.set_yticks(range(levels), [f"level {level}" for level in range(1, levels + 1)])
+            axis.set_title(direction, fontsize=10, loc="left")
+            axis.tick_params(length=0, labelsize=8)
+            axis.grid(visible=False)
+            axis.spines[:].set_visible(True)
+        axes[-1].set_xticks(range(len(sentence.pieces)), sentence.pieces, rotation=90)
+    return figure
+
+
+def draw_memories(networks: Sequence[Memory]) -> Figure:
+    """The shortest path by the span that it bridges, a line for each network, which ends where there are no paths."""
+    with style():
+        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+        plot = figure.subplots()
+        for network in networks:
+            lengths = [np.nan if length is None else length for length in network.lengths]
+            plot.plot(range(len(lengths)), lengths, label=network.name, linewidth=1.2)
+        plot.set_xlabel("steps between input and output")
+        plot.set_ylabel("edges of the shortest path")
+        plot.legend(fontsize=8)
     return figure
 
 
@@ -229,10 +265,12 @@ def _label(value: float | None, ratio: float | None) -> str:
 
 DRAWINGS: dict[str, Callable[[Any], Figure]] = {
     "alignments": draw_alignment,
+    "boundaries": draw_boundaries,
     "channel-attention": draw_channel_attention,
     "compare": draw_comparison,
     "entropy": draw_entropy,
     "length": draw_lengths,
+    "memory": draw_memories,
     "speed": draw_speeds,
 }
 """Command of :mod:`fairseq_plugins.analysis` → what draws its figures."""

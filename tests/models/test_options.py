@@ -73,7 +73,7 @@ def test_names_defaults_and_helps_come_from_the_kinds() -> None:
             text = fields[of_kind.name].metadata["help"]
             assert of_kind.metadata["help"] in text and kind.name in text
     assert fields["channels"].metadata["help"] == "channels: block size minus one (mc_rnn: 3)"
-    assert fields["cell"].metadata["help"] == "cell inside the layers (ho_rnn, mc_rnn: lstm)"
+    assert fields["cell"].metadata["help"] == "cell inside the layers (dilated_rnn, ho_rnn, mc_rnn, rcrn: lstm)"
     assert fields["encoder_cell"].metadata["help"] == "--cell of the encoder alone"
 
 
@@ -91,7 +91,10 @@ def test_a_model_without_sides_has_one_kind() -> None:
         ({"encoder_channels": 0, "encoder_recurrent_layer": "mc_rnn"}, "--encoder-channels must be at least 1, not 0"),
         ({"order": 0}, "--order must be at least 1, not 0"),
         ({"encoder_channels": 3}, "--encoder-channels is no option of lstm layers; leave it out"),
-        ({"decoder_recurrent_layer": "sru"}, "there is no recurrent layer 'sru'; choose from lstm, gru, rnn, ho_rnn, "),
+        (
+            {"decoder_recurrent_layer": "sru"},
+            "there is no recurrent layer 'sru'; choose from lstm, gru, rnn, dilated_rnn, ",
+        ),
         ({"decoder_recurrent_layer": "ho_rnn", "cell": "sru"}, "--cell sru: ho_rnn layers take lstm, gru, rnn"),
     ],
 )
@@ -123,10 +126,12 @@ def test_kinds_may_share_an_option_but_not_its_name_alone(monkeypatch: pytest.Mo
 
     add("toy", str, "sru", choices=["sru", "gru"], before="gru")
     [field] = [field for field in dataclasses.fields(recurrent_layer_options()) if field.name == "cell"]
-    help_of_both = "cell inside the layers (ho_rnn, mc_rnn: lstm); another cell (toy: sru)"
+    help_of_both = "cell inside the layers (dilated_rnn, ho_rnn, mc_rnn, rcrn: lstm); another cell (toy: sru)"
     assert field.metadata == {"help": help_of_both, "before": "gru"}
     [inner] = [each for each in field.type.__args__ if each is not type(None)]
     assert [choice.value for choice in inner] == ["lstm", "gru", "rnn", "sru"]
     add("bad", int, 3)
-    with pytest.raises(InputError, match="ho_rnn, mc_rnn, toy, bad have an option 'cell' of different types"):
+    with pytest.raises(
+        InputError, match="dilated_rnn, ho_rnn, mc_rnn, rcrn, toy, bad have an option 'cell' of different types"
+    ):
         recurrent_layer_options()

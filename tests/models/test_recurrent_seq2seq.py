@@ -36,14 +36,19 @@ def make_model(task: SimpleNamespace | None = None, seed: int = 0, **options) ->
 
 @st.composite
 def models(draw: st.DrawFn) -> RecurrentSeq2SeqModel:
+    kinds = {
+        f"{side}_recurrent_layer": draw(st.sampled_from(sorted(RECURRENT_KINDS))) for side in ("encoder", "decoder")
+    }
     return make_model(
         seed=draw(st.integers(0, 100)),
-        encoder_recurrent_layer=draw(st.sampled_from(sorted(RECURRENT_KINDS))),
-        decoder_recurrent_layer=draw(st.sampled_from(sorted(RECURRENT_KINDS))),
+        **kinds,
+        first_dilation=draw(st.integers(1, 2)),
+        fusion=draw(st.sampled_from(["convolution", "concat"])),
+        rcrn_output_gate=draw(st.sampled_from(["sigmoid", "linear"])),
         decoder_attention=draw(st.sampled_from(["input-feed", "output"])),
         encoder_layers=draw(st.integers(1, 2)),
         decoder_layers=draw(st.integers(1, 3)),
-        cell=draw(st.sampled_from(["lstm", "gru", "rnn"])),
+        cell=draw(st.sampled_from(["lstm", "gru"] if "rcrn" in kinds.values() else ["lstm", "gru", "rnn"])),
         connection=draw(st.sampled_from(["state", "gate"])),
         channels=draw(st.integers(1, 4)),
     )
@@ -158,6 +163,10 @@ PARAMETERS = {
     "rnnsearch_gigaword": 32_993_328,
     "ho_rnn_gigaword": 35_352_624,
     "ho_rnn_iwslt_de_en": 25_596_072,
+    "hm_rnn_gigaword": 33_785_657,
+    "hm_rnn_iwslt_de_en": 24_808_875,
+    "rcrn_iwslt_de_en": 26_257_064,
+    "dilated_rnn_iwslt_de_en": 24_416_424,
     "mc_rnn_iwslt_de_en": 26_646_184,
     "mc_rnn_2_iwslt_de_en": 26_252_968,
     "mc_rnn_4_iwslt_de_en": 27_039_400,
@@ -211,6 +220,17 @@ def test_pretrained_embeddings(tmp_path: Path) -> None:
         ({"share_all_embeddings": True, "decoder_embed_dim": 8}, make_task(), "needs equal sizes"),
         ({"share_all_embeddings": True, "decoder_embed_path": "x"}, make_task(), "leave out --decoder-embed-path"),
         ({"encoder_embed_path": "absent.txt"}, make_task(), "absent.txt: cannot be read as embeddings"),
+        ({"encoder_recurrent_layer": "rcrn", "cell": "rnn"}, make_task(), "--cell rnn: rcrn layers take lstm, gru"),
+        (
+            {"decoder_recurrent_layer": "hm_rnn", "decoder_cell": "gru"},
+            make_task(),
+            "--decoder-cell is no option of hm_rnn layers; leave it out",
+        ),
+        (
+            {"encoder_recurrent_layer": "dilated_rnn", "first_dilation": 0},
+            make_task(),
+            "--first-dilation must be at least 1, not 0",
+        ),
         ({}, make_task(left_pad_target=True), "--left-pad-target is not supported"),
     ],
 )

@@ -19,7 +19,7 @@ def test_small_scale(tmp_path: Path) -> None:
     plan = workflow.plan_of(load_table("mc_rnn_table_2"), tmp_path, "small", [1, 2], 0, None, None)
     assert list(plan["corpora"]) == ["translation"]
     assert "fairseq_plugins.corpora.builtin --task translation" in plan["corpora"]["translation"]
-    systems = ["ho_rnn", "rnnsearch", "mc_rnn_2", "mc_rnn_3", "mc_rnn_4"]
+    systems = ["hm_rnn", "ho_rnn", "rnnsearch", "mc_rnn_2", "mc_rnn_3", "mc_rnn_4"]
     assert list(plan["experiments"]) == [f"iwslt14_de_en/{name}/seed_{seed}" for name in systems for seed in (1, 2)]
     one = plan["experiments"]["iwslt14_de_en/mc_rnn_2/seed_2"]
     assert one["requires"] == ["corpora/translation/data/preparation.json"]
@@ -113,7 +113,7 @@ def test_a_cluster_with_slurm(tmp_path: Path, capfd: pytest.CaptureFixture) -> N
     arguments = ["mc_rnn_table_2", "--work", str(tmp_path / "work"), "--dry-run", f"--profile={profile}"]
     workflow.main(arguments)
     shown = "".join(capfd.readouterr())
-    assert shown.count("rule experiment:") == 5
+    assert shown.count("rule experiment:") == 6
     assert "gpu=1" in shown and "runtime=2880" in shown
     assert "--gpus 1" in shown
 

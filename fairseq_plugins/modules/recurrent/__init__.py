@@ -1,5 +1,12 @@
 """Recurrent networks behind one contract: one paper a file, each of which registers its kinds."""
 
-from . import conventional, higher_order, multi_channel
+from . import conventional, dilated, hierarchical_multiscale, higher_order, multi_channel, recurrently_controlled
 
-__all__ = ["conventional", "higher_order", "multi_channel"]
+__all__ = [
+    "conventional",
+    "dilated",
+    "hierarchical_multiscale",
+    "higher_order",
+    "multi_channel",
+    "recurrently_controlled",
+]

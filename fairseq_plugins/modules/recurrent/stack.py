@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -23,57 +23,28 @@ class StackOutput(NamedTuple):
     networks: tuple[tuple[RecurrentOutput, ...], ...]  # of each layer, as its networks returned it
 
 
-class RecurrentStack(nn.Module):
-    """Layers of one kind on top of each other.
-
-    A kind that handles depth itself has one network for all layers, and ``layers`` one element; one that handles
-    directions itself is asked for both, and neither repeated nor reversed.
+class NetworkStack(nn.Module):
+    """Networks on top of each other, each of which reads the output of the one below.
 
     Args:
-        kind: the name of a kind (``registry.py``).
-        input_size: D.
-        hidden_sizes: the width of each layer, from the lowest on.
-        bidirectional: every layer reads the sentence in both directions, and upper layers read both outputs.
+        layers: the networks, from the lowest on.
+        backward_layers: as many, which read the sentence backwards; None for none. Upper layers read both outputs.
         dropout: what the inputs of all layers but the first go through.
-        options: what the kind can be asked for; its own defaults if None.
         drop_connect: the probability of dropping an element of the recurrent weights, drawn once a forward pass.
-
-    Raises:
-        ValueError: there is no such kind or no layer, or the kind does not take these sizes or options.
     """
 
     def __init__(
         self,
-        kind: str,
-        input_size: int,
-        hidden_sizes: Sequence[int],
-        bidirectional: bool = False,
+        layers: Iterable[RecurrentNetwork],
+        backward_layers: Iterable[RecurrentNetwork] | None = None,
         dropout: nn.Module | None = None,
-        options: Any = None,
         drop_connect: float = 0.0,
     ) -> None:
         super().__init__()
-        found = recurrent_kind(kind)
-        if not hidden_sizes:
-            raise ValueError("a stack needs at least one layer, not 0")
-        self.bidirectional = bidirectional
         self.dropout = nn.Identity() if dropout is None else dropout
         self.drop_connect = drop_connect
-        is_wrapped = bidirectional and not found.handles_directions
-        if options is None:
-            options = found.options()
-
-        def layers(direction: Direction) -> nn.ModuleList:
-            made = nn.ModuleList()
-            size = input_size
-            for layer in range(1 if found.handles_depth else len(hidden_sizes)):
-                sizes = LayerSizes(size, tuple(hidden_sizes), layer, direction, self.dropout)
-                made.append(found.make(options, sizes))
-                size = 2 * made[-1].output_size if is_wrapped else made[-1].output_size
-            return made
-
-        self.layers = layers("both" if bidirectional and found.handles_directions else "forwards")
-        self.backward_layers = layers("backwards") if is_wrapped else None
+        self.layers = nn.ModuleList(layers)
+        self.backward_layers = None if backward_layers is None else nn.ModuleList(backward_layers)
 
     @property
     def output_size(self) -> int:
@@ -96,7 +67,7 @@ class RecurrentStack(nn.Module):
 
         With two directions a state makes no sense before the sentence's end is known, so that ``states`` must be None.
         """
-        if self.bidirectional and states is not None:
+        if states is not None and not self.is_steppable:
             raise ValueError("a bidirectional stack cannot go on from a state")
         outputs, by_layer, details = [], [], {}
         for i in range(len(self.layers)):
@@ -190,6 +161,56 @@ class RecurrentStack(nn.Module):
             return step
         # A network may read its parameters when a stepper is made or at each step.
         return lambda x, state: with_parameters(layer, dropped, step, x, state)
+
+
+class RecurrentStack(NetworkStack):
+    """Layers of one kind on top of each other.
+
+    A kind that handles depth itself has one network for all layers, and ``layers`` one element; one that handles
+    directions itself is asked for both, and neither repeated nor reversed.
+
+    Args:
+        kind: the name of a kind (``registry.py``).
+        input_size: D.
+        hidden_sizes: the width of each layer, from the lowest on.
+        bidirectional: every layer reads the sentence in both directions, and upper layers read both outputs.
+        dropout: what the inputs of all layers but the first go through.
+        options: what the kind can be asked for; its own defaults if None.
+        drop_connect: the probability of dropping an element of the recurrent weights, drawn once a forward pass.
+
+    Raises:
+        ValueError: there is no such kind or no layer, or the kind does not take these sizes or options.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        input_size: int,
+        hidden_sizes: Sequence[int],
+        bidirectional: bool = False,
+        dropout: nn.Module | None = None,
+        options: Any = None,
+        drop_connect: float = 0.0,
+    ) -> None:
+        found = recurrent_kind(kind)
+        if not hidden_sizes:
+            raise ValueError("a stack needs at least one layer, not 0")
+        is_wrapped = bidirectional and not found.handles_directions
+        dropout = nn.Identity() if dropout is None else dropout
+        if options is None:
+            options = found.options()
+
+        def layers(direction: Direction) -> list[RecurrentNetwork]:
+            made: list[RecurrentNetwork] = []
+            size = input_size
+            for layer in range(1 if found.handles_depth else len(hidden_sizes)):
+                sizes = LayerSizes(size, tuple(hidden_sizes), layer, direction, dropout)
+                made.append(found.make(options, sizes))
+                size = 2 * made[-1].output_size if is_wrapped else made[-1].output_size
+            return made
+
+        forwards = layers("both" if bidirectional and found.handles_directions else "forwards")
+        super().__init__(forwards, layers("backwards") if is_wrapped else None, dropout, drop_connect)
 
 
 def reverse(x: Tensor, lengths: Tensor | None) -> Tensor:

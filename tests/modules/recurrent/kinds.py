@@ -32,4 +32,5 @@ def networks(draw: st.DrawFn) -> RecurrentNetwork:
     """A network in one direction, in float64."""
     torch.manual_seed(draw(st.integers(0, 1000)))
     kind = draw(st.sampled_from(sorted(RECURRENT_KINDS)), label="kind")
-    return RECURRENT_KINDS[kind].make(draw(options(kind)), LayerSizes(SIZE, (HIDDEN,))).double()
+    levels = draw(st.integers(1, 3), label="levels") if RECURRENT_KINDS[kind].handles_depth else 1
+    return RECURRENT_KINDS[kind].make(draw(options(kind)), LayerSizes(SIZE, (HIDDEN,) * levels)).double()

@@ -69,7 +69,7 @@ def test_a_sequence_split_anywhere_is_the_whole(layer: RecurrentNetwork, batch: 
 @given(networks(), st.integers(1, 8), st.integers(1, 3))
 def test_steps_equal_the_sequence_gradients_too(layer: RecurrentNetwork, steps: int, batch_size: int) -> None:
     x = torch.randn(steps, batch_size, SIZE, dtype=torch.float64)
-    h0, c0 = torch.randn(2, batch_size, HIDDEN, dtype=torch.float64).unbind()
+    h0, c0 = torch.randn(2, batch_size, layer.output_size, dtype=torch.float64).unbind()
     start = layer.initial_state(batch_size, h0, c0)
     whole = layer(x, None, start)
     state, outputs = start, []

@@ -36,7 +36,9 @@ def test_a_kind_registers_itself() -> None:
 
 
 def test_unknown_kinds_name_the_choices() -> None:
-    with pytest.raises(ValueError, match="unknown recurrent layer 'sru'; choose from lstm, gru, rnn, ho_rnn, mc_rnn"):
+    with pytest.raises(
+        ValueError, match="unknown recurrent layer 'sru'; choose from lstm, gru, rnn, dilated_rnn, hm_rnn"
+    ):
         recurrent_kind("sru")
 
 

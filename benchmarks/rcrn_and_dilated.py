@@ -1,0 +1,122 @@
+"""Times RCRN and DilatedRNN against layers of ``torch.nn.LSTM`` in the same run.
+
+    python benchmarks/rcrn_and_dilated.py [--threads 1 2] [--networks rcrn dilated] [--repetitions 15]
+
+RCRN against a 3-layer bidirectional LSTM (RCRN, Table 10: D = H = 200, 32 rows, 16 to 256 steps); DilatedRNN of each
+dilation against one plain layer, and the stack of nine against nine plain layers (50 features, 32 rows, 1,024 steps).
+The candidates take turns within each repetition; printed are medians, their spread and the ratio to the reference.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from timing import take_turns, versions, write_json
+from torch import Tensor, nn
+
+from fairseq_plugins.modules import DilatedRNN, DilatedRNNStack, RecurrentlyControlledRNN
+
+DILATIONS = [2**i for i in range(9)]
+
+
+class Comparison(NamedTuple):
+    """Candidates that read the same x (T, B, D) and return (T, B, H); ratios are to the first."""
+
+    title: str
+    shape: tuple[int, int, int]
+    candidates: dict[str, Callable[[Tensor], Tensor]]
+
+
+def rcrn(lengths: list[int], batch: int = 32, size: int = 200) -> Iterator[Comparison]:
+    """RCRN and a bidirectional LSTM of three layers."""
+    deep, layer = nn.LSTM(size, size, 3, bidirectional=True), RecurrentlyControlledRNN(size, size)
+    for steps in lengths:
+        candidates = {"3-layer BiLSTM": lambda x: deep(x)[0], "RCRN": lambda x: layer(x).output}
+        yield Comparison(f"RCRN, {steps} steps", (steps, batch, size), candidates)
+
+
+def dilated(dilations: list[int], steps: int = 1024, batch: int = 32, size: int = 50) -> Iterator[Comparison]:
+    """A DilatedRNN of each dilation and a plain layer; the whole stack and as many plain layers."""
+    plain, deep = nn.LSTM(size, size), nn.LSTM(size, size, len(dilations))
+    layers = {f"DilatedRNN, dilation {dilation}": DilatedRNN(size, size, dilation) for dilation in dilations}
+    stack = DilatedRNNStack(size, [size] * len(dilations), dilations)
+    shape = (steps, batch, size)
+    single = {name: (lambda x, layer=layer: layer(x).output) for name, layer in layers.items()}
+    yield Comparison("DilatedRNN, one layer", shape, {"torch.nn.LSTM": lambda x: plain(x)[0], **single})
+    name = f"torch.nn.LSTM, {len(dilations)} layers"
+    both = {name: lambda x: deep(x)[0], "DilatedRNNStack": lambda x: stack(x).output}
+    yield Comparison(f"DilatedRNN, {len(dilations)} layers", shape, both)
+
+
+def one_pass(run: Callable[[Tensor], Tensor], x: Tensor, is_training: bool) -> Callable[[], None]:
+    """One pass over x: forward and backward, or forward without gradients."""
+    with torch.no_grad():
+        gradient = torch.randn_like(run(x))
+
+    def once() -> None:
+        if is_training:
+            x.grad = None
+            run(x).backward(gradient)
+        else:
+            with torch.no_grad():
+                run(x)
+
+    return once
+
+
+def measure(comparison: Comparison, threads: int, repetitions: int) -> list[dict[str, object]]:
+    """A row for each candidate and pass: median, spread, ratio to the first."""
+    torch.set_num_threads(threads)
+    x = torch.randn(comparison.shape, requires_grad=True)
+    rows = []
+    for name, is_training in (("forward", False), ("forward+backward", True)):
+        runs = {layer: one_pass(run, x, is_training) for layer, run in comparison.candidates.items()}
+        timings = take_turns(runs, repetitions)
+        reference = next(iter(timings.values()))
+        rows += [
+            {
+                "comparison": comparison.title,
+                "pass": name,
+                "layer": layer,
+                "threads": threads,
+                "median_ms": 1000 * timing.median,
+                "spread_percent": timing.spread_percent,
+                "ratio": timing.median / reference.median,
+            }
+            for layer, timing in timings.items()
+        ]
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--networks", nargs="+", choices=("rcrn", "dilated"), default=["rcrn", "dilated"])
+    parser.add_argument("--steps", type=int, nargs="+", default=[16, 32, 64, 128, 256], help="of RCRN's sequences")
+    parser.add_argument("--dilations", type=int, nargs="+", default=DILATIONS, help="of DilatedRNN's layers")
+    parser.add_argument("--repetitions", type=int, default=15)
+    parser.add_argument("--json", type=Path, help="write all figures to this file as well")
+    args = parser.parse_args()
+    found = versions()
+    print(", ".join(f"{name} {version}" for name, version in found.items()))
+    torch.manual_seed(1)
+    rows = []
+    for network in args.networks:
+        for comparison in rcrn(args.steps) if network == "rcrn" else dilated(args.dilations):
+            for threads in args.threads:
+                print(f"\n{comparison.title}, {threads} threads, float32")
+                for row in measure(comparison, threads, args.repetitions):
+                    rows.append(row)
+                    print(
+                        f"{row['pass']:17} {row['layer']:28} {row['median_ms']:9.1f} ms "
+                        f"± {row['spread_percent']:4.1f} %  {row['ratio']:5.2f} x"
+                    )
+    write_json(args.json, found, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""RCRN's Eq. 15, a scan without a matrix product in its loop, on the fastest backend that takes it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .. import dispatch
+
+__all__ = ["forget_scan"]
+
+
+def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor | None = None) -> Tensor:
+    """c(t) = gate(t) * c(t - 1) + (1 - gate(t)) * candidate(t) (RCRN, Eq. 15), elementwise. Differentiable once.
+
+    Args:
+        gate: (T, B, F), in [0, 1]: what stays.
+        candidate: (T, B, F).
+        initial: c(0) (B, F); zero if None.
+
+    Returns:
+        c (T, B, F), computed and returned in float32 at least, whatever the precision of what it reads.
+    """
+    if gate.shape != candidate.shape or (initial is not None and initial.shape != gate.shape[1:]):
+        shapes = ", ".join(str(tuple(each.shape)) for each in (gate, candidate, initial) if each is not None)
+        raise ValueError(f"gate and candidate (T, B, F) and initial (B, F) do not fit each other: {shapes}")
+    given = [each for each in (gate, candidate, initial) if each is not None]
+    dtype = torch.float32
+    for each in given:
+        dtype = torch.promote_types(dtype, each.dtype)
+    gate, candidate = gate.to(dtype), candidate.to(dtype)
+    initial = gate.new_zeros(gate.shape[1:]) if initial is None else initial.to(dtype)
+    return dispatch.choose("forget_scan", gate).module.forget_scan(gate, candidate, initial)

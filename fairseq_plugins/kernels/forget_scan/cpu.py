@@ -1,0 +1,57 @@
+"""The scan on CPUs in C++ (``cpu.cpp``), compiled on first use."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from .. import extension
+from .autograd import ForgetScan
+
+logger = logging.getLogger(__name__)
+
+
+@functools.cache
+def compiled() -> ModuleType | None:
+    """The compiled module; None, after one warning, where it cannot be compiled."""
+    try:
+        return extension.load(Path(__file__).with_name("cpu.cpp"))
+    except (RuntimeError, OSError, ImportError, subprocess.SubprocessError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        logger.warning(f"the C++ kernels cannot be compiled here, so forget_scan runs on slower ones: {reason}")
+        return None
+
+
+def refuses(gate: Tensor) -> str | None:
+    """Why it does not take the scan, or None: it computes on CPUs, in single and double precision."""
+    if gate.device.type != "cpu":
+        return f"it computes on CPUs, and the gate is on {gate.device.type}"
+    if gate.dtype not in (torch.float32, torch.float64):
+        return f"{str(gate.dtype).removeprefix('torch.')} is not among its precisions"
+    if gate.numel() == 0:
+        return "there is nothing to compute"
+    return None if compiled() is not None else "it cannot be compiled here"
+
+
+def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
+    """See :func:`fairseq_plugins.kernels.forget_scan.forget_scan`."""
+    return ForgetScan.apply(sys.modules[__name__], gate, candidate, initial)
+
+
+def forward(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
+    """See :class:`.autograd.Loops`."""
+    return compiled().forward(gate, candidate, initial)
+
+
+def backward(
+    gradient: Tensor, gate: Tensor, candidate: Tensor, initial: Tensor, c: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """See :class:`.autograd.Loops`."""
+    return compiled().backward(gradient, gate, candidate, initial, c)
