@@ -10,10 +10,14 @@ import logging
 import os
 import sys
 import warnings
+from typing import TYPE_CHECKING
 
 from .versions import VERSION as __version__
 
-__all__ = ["__version__", "register"]
+if TYPE_CHECKING:
+    from .trained import Ensemble
+
+__all__ = ["__version__", "load", "register"]
 
 # It would ask for a package that nothing here needs, each time that fairseq is imported.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
@@ -35,6 +39,17 @@ def register() -> None:
 
         from . import criterions, models  # noqa: F401 - importing them registers them
         from .scoring import fairseq_scorers  # noqa: F401
+
+
+def load(path: "str | os.PathLike[str]", data: "str | os.PathLike[str] | None" = None) -> "Ensemble":
+    """A trained model, ready to translate: ``load("work/quickstart/mc_rnn_3").translate(["Der Hund schläft."])``.
+
+    See :func:`.trained.load`.
+    """
+    register()
+    from .trained import load
+
+    return load(path, data)
 
 
 # Taken out of the environment: fairseq's own commands, which this process may start, find everything by importing.

@@ -41,8 +41,9 @@ OURS = {
         *("errors", "files", "versions", "extensions", "terminal", "checkpoints", "register", "__path__"),
         *("corpora", "scoring"),
     ),
+    "trained.py": ("errors", "checkpoints", "corpora", "experiments"),
     "analysis": (
-        *("errors", "files", "terminal", "checkpoints"),
+        *("errors", "files", "terminal", "trained"),
         *("corpora", "scoring", "kernels", "modules", "models", "experiments"),
     ),
     "report": ("errors", "files", "terminal", "corpora", "scoring", "experiments", "analysis"),

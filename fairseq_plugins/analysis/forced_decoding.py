@@ -14,18 +14,16 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import torch
-from fairseq import checkpoint_utils
 from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
-from ..checkpoints import architecture, checked_checkpoint, trained_on
 from ..corpora.codec import Word
 from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
-from ..experiments import results
 from ..files import read_lines
 from ..models.shown_attention import ShownAttention, attention_of
+from ..trained import Ensemble
 
 Item = TypeVar("Item")
 
@@ -84,25 +82,10 @@ class TrainedModel:
         Raises:
             InputError: it is not a checkpoint of a translation model, or its data is not there.
         """
-        results.load_extensions_of([path])
-        state = checked_checkpoint(path)
-        folder = data or trained_on(state, str(path))
-        preparation = PairsPreparation.load(folder)
-        overrides = {"data": str(folder / "bin")}
-        try:
-            [model], _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], arg_overrides=overrides)
-        except RuntimeError as error:
-            if "size mismatch" not in str(error):
-                raise
-            raise InputError(f"{path}: the dictionaries of {folder} are of another size; give its own data") from None
-        if not isinstance(model, FairseqEncoderDecoderModel):
-            raise InputError(
-                f"{path}: '{architecture(state)}' has no encoder and decoder; give a translation model's checkpoint"
-            )
-        model.eval()
-        return cls(
-            path, str(architecture(state)), model, task.source_dictionary, task.target_dictionary, folder, preparation
-        )
+        found = Ensemble.load([path], data)
+        [architecture], [model], task = found.architectures, found.models, found.task
+        dictionaries = task.source_dictionary, task.target_dictionary
+        return cls(path, architecture, model, *dictionaries, found.folder, found.preparation)
 
     def source(self, pieces: str) -> Sentence:
         """A source sentence out of BPE tokens separated by spaces."""

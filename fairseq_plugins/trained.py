@@ -1,0 +1,133 @@
+"""A trained translation model in Python, text in and text out:
+
+fairseq_plugins.load("work/quickstart/mc_rnn_3").translate(["Der Hund schläft."])
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairseq import checkpoint_utils
+from fairseq.hub_utils import GeneratorHubInterface
+from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.tasks import FairseqTask
+from omegaconf import DictConfig
+from torch import Tensor
+
+from .checkpoints import architecture, checked_checkpoint, trained_on
+from .corpora.pairs import PairsPreparation
+from .errors import InputError
+from .experiments import results
+
+BEST = Path("checkpoints") / "checkpoint_best.pt"
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """One model or several out of checkpoints, and how text becomes what they read.
+
+    Attributes:
+        architectures: the ``--arch`` of each
+        models: in evaluation mode, on the CPU
+        cfg: the configuration of the first one's training
+        task: with the dictionaries
+        folder: the prepared data
+        preparation: how that was made
+    """
+
+    architectures: list[str]
+    models: list[FairseqEncoderDecoderModel]
+    cfg: DictConfig
+    task: FairseqTask
+    folder: Path
+    preparation: PairsPreparation
+
+    @classmethod
+    def load(cls, paths: Sequence[str | Path], data: Path | None = None) -> Ensemble:
+        """Reads checkpoints.
+
+        Args:
+            paths: the checkpoints, trained on the same data
+            data: the prepared data; None for that of the first one's training
+
+        Raises:
+            InputError: one is not a checkpoint of a translation model, or the data is not there.
+        """
+        results.load_extensions_of(paths)
+        states = [checked_checkpoint(path) for path in paths]
+        folder = data or trained_on(states[0], str(paths[0]))
+        preparation = PairsPreparation.load(folder)
+        overrides = {"data": str(folder / "bin")}
+        try:
+            models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(list(map(str, paths)), overrides)
+        except RuntimeError as error:
+            if "size mismatch" not in str(error):
+                raise
+            raise InputError(
+                f"{paths[0]}: the dictionaries of {folder} are of another size; give its own data"
+            ) from None
+        for path, state, model in zip(paths, states, models, strict=True):
+            if not isinstance(model, FairseqEncoderDecoderModel):
+                raise InputError(
+                    f"{path}: '{architecture(state)}' has no encoder and decoder; give a translation model's checkpoint"
+                )
+            model.eval()
+        return cls([str(architecture(state)) for state in states], models, cfg, task, folder, preparation)
+
+    def translate(
+        self, lines: Sequence[str], beam: int = 5, length_penalty: float = 1.0, device: str = "cpu"
+    ) -> list[str]:
+        """Translates text by beam search, as ``scripts/translate.sh`` does.
+
+        Args:
+            lines: source text, a sentence each; what is empty stays empty
+            beam: the number of hypotheses that are kept
+            length_penalty: above 1 favours longer translations
+            device: ``cpu``, ``cuda``, …
+
+        Raises:
+            InputError: a sentence is longer than the models take.
+        """
+        pieces = [self.preparation.encode_source(line) for line in lines]
+        tokens = [self._tokens(number, line) for number, line in enumerate(pieces, 1) if line]
+        if not tokens:
+            return [""] * len(pieces)
+        hypotheses = iter(self._hub.to(device).generate(tokens, beam=beam, lenpen=length_penalty))
+        return [self._text(next(hypotheses)[0]["tokens"].cpu()) if line else "" for line in pieces]
+
+    @functools.cached_property
+    def _hub(self) -> GeneratorHubInterface:
+        # It prepares the models for decoding, which changes them: not before somebody translates.
+        return GeneratorHubInterface(self.cfg, self.task, self.models)
+
+    def _tokens(self, number: int, pieces: str) -> Tensor:
+        tokens = self.task.source_dictionary.encode_line(pieces, add_if_not_exist=False).long()
+        longest = min(model.max_positions()[0] for model in self.models)
+        if len(tokens) > longest:
+            raise InputError(f"sentence {number} has {len(tokens):,} tokens, but the model takes {longest:,}; split it")
+        return tokens
+
+    def _text(self, tokens: Tensor) -> str:
+        return self.preparation.detokenize_target(
+            self.preparation.decode_target(self.task.target_dictionary.string(tokens))
+        )
+
+
+def load(path: str | Path, data: str | Path | None = None) -> Ensemble:
+    """A trained model, ready to translate.
+
+    Args:
+        path: a work folder of ``scripts/train.sh``, for its best checkpoint; a checkpoint; or several for an ensemble,
+            ``a.pt:b.pt``
+        data: the prepared data; None for that of the training
+
+    Raises:
+        InputError: there is no such checkpoint, it is not that of a translation model, or its data is not there.
+    """
+    paths: list[str | Path] = str(path).split(":")
+    if Path(path).is_dir():
+        paths = [Path(path) / BEST]
+    return Ensemble.load(paths, None if data is None else Path(data))

@@ -1,0 +1,61 @@
+"""A trained model in one line of Python: the same translations as by the scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fairseq_plugins
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.experiments.translate import translate
+from tests.commands import train_in_process
+from tests.conftest import TranslationData
+
+SIZES = [
+    part
+    for side in ("encoder", "decoder")
+    for name in ("embed-dim", "hidden-size", "layers")
+    for part in (f"--{side}-{name}", "1" if name == "layers" else "12")
+]
+
+
+@pytest.fixture(scope="module")
+def work(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work folder with a model that has learned a little, and its data in ``data`` beside it."""
+    folder = tmp_path_factory.mktemp("trained")
+    raw = tiny_translation_data.raw
+    files = {split: (raw / f"{split}.xx", raw / f"{split}.yy") for split in ("train", "valid", "test")}
+    prepare(PairsPreparation("xx", "yy", tokenizer="moses", bpe="subword-nmt", bpe_size=10), files, folder / "data")
+    arguments = PreparedData.load(folder / "data").arguments()
+    options = ["--arch", "mc_rnn_iwslt_de_en", *SIZES, "--max-source-positions", "90"]
+    options += ["--optimizer", "adam", "--lr", "0.02", "--batch-size", "20", "--max-epoch", "2", "--cpu"]
+    train_in_process(*arguments, *options, "--save-dir", folder / "checkpoints")
+    return folder
+
+
+def test_translations_are_those_of_the_scripts(work: Path) -> None:
+    lines = (work / "data" / "raw" / "test.xx").read_text(encoding="utf-8").splitlines()
+    lines = [line for line in lines if len(line.split()) <= 3][:12]
+    lines.insert(3, "")
+    checkpoint = work / "checkpoints" / "checkpoint_best.pt"
+    expected = translate(lines, str(checkpoint), PreparedData.load(work / "data"), 0, ["--beam", "3"])
+    assert expected[3] == "" and len(set(expected)) > 1
+    model = fairseq_plugins.load(work)
+    assert model.translate(lines, beam=3) == expected
+    assert model.translate(lines, beam=3) == expected, "a second time too"
+    assert fairseq_plugins.load(checkpoint, data=work / "data").translate(lines, beam=3) == expected
+    both = fairseq_plugins.load(f"{checkpoint}:{checkpoint}")
+    assert both.translate(lines, beam=3) == expected, "an ensemble of twins"
+    assert model.translate([""]) == [""]
+
+
+def test_bad_input(work: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"sentence 2 has \d+ tokens, but the model takes 90; split it"):
+        fairseq_plugins.load(work).translate(["a", "word " * 200])
+    with pytest.raises(InputError, match="checkpoint_best.pt: no such checkpoint"):
+        fairseq_plugins.load(tmp_path)
+    with pytest.raises(InputError, match="no such file; give the folder"):
+        fairseq_plugins.load(work, data=tmp_path)
