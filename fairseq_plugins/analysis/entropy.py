@@ -54,7 +54,7 @@ class Focus(NamedTuple):
     def warnings(self) -> list[str]:
         """A sentence for each flow that found nothing, and for each gate that is shut."""
         found = [
-            f"the attention {FLOWS.get(name, name)} looks everywhere alike: its entropy is {value:.3f} nats, "
+            f"{FLOWS.get(name, name)}: this attention looks everywhere alike: its entropy is {value:.3f} nats, "
             f"that of uniform weights {self.uniform:.3f}"
             for name, value in self.entropy.items()
             if value > (1 - UNIFORM_MARGIN) * self.uniform

@@ -164,7 +164,7 @@ def test_hovering_over_a_word_lights_up_what_it_attends_to(reader: Reader) -> No
         assert reader.lit("the source") == weights
         assert reader.chosen() == [TARGET[index]]
     readout = reader.page.locator(".readout").first
-    assert readout.inner_text() == "barks to bellt 70 %, Hund 25 %, </script> 5 %"
+    assert readout.inner_text() == "barks → bellt 70 %, Hund 25 %, </script> 5 %"
     reader.page.mouse.move(2, 2)
     assert reader.lit("the source") == NOTHING
     assert readout.inner_text() == ""
