@@ -32,7 +32,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..modules import AdditiveAttention, RecurrentStack, RecurrentState, StackOutput, reorder_states
+from ..modules import AdditiveAttention, Linear, RecurrentStack, RecurrentState, StackOutput, reorder_states
 from .beam_groups import regroup, reorder_encoder_out
 from .options import (
     PretrainedEmbeddingOptions,
@@ -372,8 +372,8 @@ def _embedding(cfg: RecurrentSeq2SeqConfig, side: str, dictionary: Dictionary) -
     return embedding
 
 
-def _linear(in_features: int, out_features: int) -> nn.Linear:
-    linear = nn.Linear(in_features, out_features)
+def _linear(in_features: int, out_features: int) -> Linear:
+    linear = Linear(in_features, out_features)
     nn.init.uniform_(linear.weight, -0.1, 0.1)
     nn.init.zeros_(linear.bias)
     return linear

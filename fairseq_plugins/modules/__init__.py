@@ -6,6 +6,7 @@ from .convolution import GatedConvolution
 from .double_path.decoder import ConvolutionalDecoderPath, SelfAttentionDecoderPath
 from .double_path.encoder import ConvolutionalEncoderPath, SelfAttentionEncoderPath, SelfAttentionOptions
 from .double_path.gate import ScalarGate
+from .linear import Linear
 from .recurrent.contract import RecurrentNetwork, RecurrentOutput, RecurrentState
 from .recurrent.conventional import ConventionalRNN
 from .recurrent.dilated import DilatedRNN, DilatedRNNStack
@@ -31,6 +32,7 @@ __all__ = [
     "HierarchicalMultiscaleRNN",
     "HigherOrderRNN",
     "LayerSizes",
+    "Linear",
     "LockedDropout",
     "Memory",
     "MultiChannelRNN",
