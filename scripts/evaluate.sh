@@ -3,7 +3,7 @@
 # for, or that the configuration names (evaluate: {metric: NAME}).
 #
 #   scripts/evaluate.sh CONFIG [--work DIR] [--data DIR] [--checkpoint FILE] [--average N] [--subset NAME] [--gpus N]
-#                       [FAIRSEQ-GENERATE OPTIONS...]
+#                       [--record] [FAIRSEQ-GENERATE OPTIONS...]
 #
 #   CONFIG             the YAML file that was given to scripts/train.sh
 #   --work DIR         the work folder that was given to scripts/train.sh (work/<dataset>/<model> by default)
@@ -12,6 +12,8 @@
 #   --average N        the mean of the last N epochs' checkpoints instead of one
 #   --subset NAME      which of the prepared sets: test (the default), valid, test1 ..., or by its own name: nist05
 #   --gpus N           0 for the CPU, 1 for a GPU (a GPU where there is one by default)
+#   --record           also writes the run to results/<dataset>/<model>/, for the tables of docs/results.md; then run
+#                      scripts/update_docs.sh. FAIRSEQ_PLUGINS_RESULTS=DIR takes another folder than results/
 #
 # Further options are passed on to fairseq-generate and win over the configuration: scripts/evaluate.sh CONFIG --beam 10
 # Writes generate/<subset>.log (fairseq-generate's output, in subwords and therefore not scored there),

@@ -48,6 +48,7 @@ OURS = {
     ),
     "report": ("errors", "files", "terminal", "corpora", "scoring", "experiments", "analysis"),
     "tables": ("errors", "files", "versions", "scoring", "experiments", "analysis", "report"),
+    "documentation": ("errors", "files", "scoring", "experiments", "tables"),
 }
 
 

@@ -18,7 +18,7 @@ from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoi
 from ..scoring.metrics import Metric, metric_named
 from ..terminal import table
 from . import configuration as configurations
-from . import fairseq_commands, processes, results
+from . import fairseq_commands, processes, records, results
 from .attention import over_development_set
 from .command_line import ScriptParser, main_of
 from .configuration import Configuration
@@ -35,11 +35,14 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--average", type=int)
     parser.add_argument("--subset", default="test")
     parser.add_argument("--gpus", type=int, choices=(0, 1))
+    parser.add_argument("--record", action="store_true")
     path, options, extra = parser.parse_after("CONFIG", arguments)
     configuration = configurations.load(path)
     work = Path(os.path.abspath(options.work or configuration.default_work))
     data = PreparedData.load(options.data or configuration.data_folder)
     configuration.load_extensions()
+    if options.record:
+        records.recordable(configuration, work, options.checkpoint)
     subset = data.preparation.split_of(options.subset)
     name = data.preparation.splits.get(subset, {}).get("name", subset)
     metric = metric_of(configuration, data)
@@ -97,6 +100,8 @@ def main(arguments: Sequence[str]) -> None:
         for warning in attention["warnings"]:
             print(f"warning: {warning}")
     print(f"translations: {log.parent}; scores: {work / 'results.json'}")
+    if options.record:
+        print(f"record: {records.record(configuration, data, work, average, name, scores)}")
 
 
 def metric_of(configuration: Configuration, data: PreparedData) -> Metric:

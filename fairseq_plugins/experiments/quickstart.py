@@ -14,16 +14,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
 from ..corpora.builtin import SUFFIXES
 from ..errors import InputError
 from ..files import read_lines
-from ..scoring.metrics import Outputs, metric_named
+from ..scoring.metrics import Metric, Outputs, metric_named
 from ..terminal import table
 from . import configuration as configurations
-from . import processes, results
+from . import processes, records, results
 from .command_line import ScriptParser, builtin_corpus, main_of, script
 from .configuration import CHECKOUT
 from .decoding import decoding_of
@@ -74,11 +75,18 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--sentence")
     parser.add_argument("--max-update", type=int)
     parser.add_argument("--work", type=Path)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--record", action="store_true")
     options = parser.parse_args(arguments)
     task = TASKS[options.task]
     if options.max_update is not None and options.max_update < 1:
         raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
-    work = Path(os.path.abspath(options.work or CHECKOUT / "work" / task.configurations))
+    default = CHECKOUT / "work" / task.configurations
+    if options.seed is not None:
+        # Trainings go on where they stopped: another seed is another folder.
+        default = default.with_name(f"{default.name}_seed_{options.seed}")
+    work = Path(os.path.abspath(options.work or default))
+    refuse_another_seed(work, options.seed)
     started = time.monotonic()
     # One thread for each of the two trainings; more would only get into each other's way.
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -90,6 +98,7 @@ def main(arguments: list[str]) -> None:
 
     heading("Training both models, one thread each")
     limit = [] if options.max_update is None else ["--max-update", options.max_update]
+    limit += [] if options.seed is None else ["--seed", options.seed]
     places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in SYSTEMS.items()}
     train_side_by_side(
         {name: [script("train"), preset(task, name), *place, *limit] for name, place in places.items()},
@@ -98,7 +107,7 @@ def main(arguments: list[str]) -> None:
 
     heading("Translating the test set" if options.task == "translation" else "Writing headlines for the test set")
     for name, place in places.items():
-        step([script("evaluate"), preset(task, name), *place])
+        step([script("evaluate"), preset(task, name), *place, *(["--record"] if options.record else [])])
 
     source, target = SUFFIXES[options.task]
     output = f"test.{target}"
@@ -112,10 +121,15 @@ def main(arguments: list[str]) -> None:
     show_samples({task.names[0]: sources, "reference": references, task.names[1]: baseline, **written})
     heading("Scores on the test set")
     works = {task.names[1]: work / task.names[1].replace(" ", "_")}
-    score(works[task.names[1]], PreparedData.load(data), baseline)
+    prepared = PreparedData.load(data)
+    score(works[task.names[1]], prepared, baseline)
+    if options.record:
+        found = results.load(works[task.names[1]])
+        records.record_baseline(task.configurations, task.names[1].replace(" ", "_"), found)
     works |= {name: work / model for name, model in SYSTEMS.items()}
     rows, explanations = results.overview(works)
-    print(table(rows), *explanations, sep="\n")
+    notes = add_recorded(rows, task, metric_named(prepared.preparation.metric), options.max_update is None)
+    print(table(rows), *explanations, *notes, sep="\n")
 
     heading("A report")
     page = work / "report.html"
@@ -225,6 +239,51 @@ def show_samples(lines: dict[str, list[str]]) -> None:
     width = max(map(len, lines))
     for number in range(0, count, max(1, count // SAMPLES))[:SAMPLES]:
         print("\n".join(f"{name:>{width}}  {sentences[number]}" for name, sentences in lines.items()), end="\n\n")
+
+
+def refuse_another_seed(work: Path, seed: int | None) -> None:
+    """Refuses to go on with the training of another seed.
+
+    Raises:
+        InputError: a model in the folder was trained with one.
+    """
+    for model in SYSTEMS.values():
+        known = results.load(work / model).get("seed")
+        if seed is not None and known not in (None, seed):
+            raise InputError(f"{work / model} was trained with seed {known}, not {seed}; name another folder by --work")
+
+
+def add_recorded(rows: list[dict[str, Any]], task: Task, metric: Metric, is_whole: bool) -> list[str]:
+    """Adds the recorded range of each model to the rows of the scores, in a column of its own.
+
+    Args:
+        rows: a row for each system
+        task: of the quick start
+        metric: whose main number is compared
+        is_whole: whether the models were trained for as long as their configurations say
+
+    Returns:
+        What to say below the table.
+    """
+    column, known, notes, is_compared = metric.main, records.load_all(), [], False
+    for row in rows:
+        found = None
+        if row["system"] in SYSTEMS:
+            found = records.group_of(configurations.load(preset(task, row["system"])), known)
+        figure = found and found.figure(column.key)
+        row[f"recorded {column.label}"] = f"{figure.range(column.form)} ({figure.runs})" if figure else None
+        is_compared = is_compared or figure is not None
+        if figure and is_whole and row[column.label] is not None:
+            worst = (min if column.higher_is_better else max)(figure.values)
+            if column.advance(row[column.label] - worst) < 0:
+                side = "below" if column.higher_is_better else "above"
+                notes.append(
+                    f"{row['system']}: {column.label} {row[column.label]:{column.form}} is {side} the recorded "
+                    f"{figure.range(column.form)} ({figure.runs}; docs/results.md)"
+                )
+    if is_compared and not is_whole:
+        notes.append("The recorded runs trained for longer: --max-update cut these short.")
+    return notes
 
 
 def score(work: Path, data: PreparedData, baseline: list[str]) -> None:

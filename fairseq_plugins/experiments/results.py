@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shlex
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -140,6 +141,18 @@ def git_revision() -> str | None:
         return git("rev-parse", "HEAD") + ("-dirty" if git("status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def machine() -> dict[str, Any]:
+    """What computes here: ``processor``, its ``cores``, and the ``threads`` that PyTorch takes."""
+    import torch
+
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text(encoding="utf-8").splitlines() if information.is_file() else []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    threads = int(os.environ.get("OMP_NUM_THREADS") or torch.get_num_threads())
+    processor = next(named, "") or platform.processor() or platform.machine()
+    return {"processor": processor, "cores": os.cpu_count(), "threads": threads}
 
 
 def device(command: Sequence[str]) -> str:

@@ -66,6 +66,7 @@ def main(arguments: Sequence[str]) -> None:
                 **trained,
                 "paper": configuration.paper_row(),
                 "device": results.device(command),
+                "machine": results.machine(),
                 "git_revision": results.git_revision(),
                 "versions": versions(results.PACKAGES),
             }
