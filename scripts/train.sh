@@ -13,6 +13,9 @@
 # Several GPUs share the batch of the configuration: --update-freq is divided among them, then --max-tokens or
 # --batch-size; where that does not come out even, a line says how large the batch is.
 #
+# The training keeps the memory that it frees, which saves a fifth to a quarter of the time on a CPU: glibc's variables
+# MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_ and MALLOC_TOP_PAD_ are set for it. Those that you set yourself win.
+#
 # Further options are passed on to fairseq-train and win over the configuration: scripts/train.sh CONFIG --max-epoch 3
 # The exact fairseq-train command is printed first, so that it can be copied.
 #

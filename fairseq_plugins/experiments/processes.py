@@ -17,6 +17,15 @@ def shown(command: Sequence[str]) -> str:
     return shlex.join(command)
 
 
+KEPT_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": "4000000000",
+    "MALLOC_TRIM_THRESHOLD_": "8000000000",
+    "MALLOC_TOP_PAD_": "300000000",
+}
+"""glibc's settings, in bytes, with which a process keeps what it frees: else every update of a model asks the system for
+its large tensors anew, and gets them page by page, each filled with zeros. What the caller has set wins."""
+
+
 def run(
     command: Sequence[str],
     on_line: Callable[[str], object],
@@ -43,7 +52,7 @@ def run(
         errors="replace",
         pass_fds=pass_fds,
         # Today's libraries write a page of deprecation warnings about fairseq 0.12, in which an error would get lost.
-        env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **os.environ},
+        env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **KEPT_MEMORY, **os.environ},
     )
     try:
         for line in process.stdout:

@@ -21,6 +21,15 @@ def test_run_hands_over_lines_and_the_exit_status() -> None:
     assert lines == ["aä\n", "b\n"]
 
 
+def test_a_command_keeps_its_memory_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+    monkeypatch.setenv("MALLOC_TOP_PAD_", "4096")
+    lines: list[str] = []
+    program = "import os; print(os.environ['MALLOC_TRIM_THRESHOLD_'], os.environ['MALLOC_TOP_PAD_'])"
+    assert processes.run([sys.executable, "-c", program], lines.append) == 0
+    assert lines == ["8000000000 4096\n"]
+
+
 def test_an_interrupted_run_leaves_no_process_behind() -> None:
     started: list[int] = []
 
