@@ -24,7 +24,7 @@ from ..scoring.metrics import Outputs, metric_named
 from ..terminal import table
 from . import configuration as configurations
 from . import processes, results
-from .command_line import ScriptParser, builtin_corpus, main_of, script
+from .command_line import ScriptParser, builtin_corpus, main_of, script, work_folder
 from .configuration import CHECKOUT
 from .decoding import decoding_of
 from .fairseq_commands import option
@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> None:
     task = TASKS[options.task]
     if options.max_update is not None and options.max_update < 1:
         raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
-    work = Path(os.path.abspath(options.work or CHECKOUT / "work" / task.configurations))
+    work = work_folder(options.work or CHECKOUT / "work" / task.configurations)
     started = time.monotonic()
     # One thread for each of the two trainings; more would only get into each other's way.
     os.environ["OMP_NUM_THREADS"] = "1"
