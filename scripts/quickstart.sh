@@ -17,7 +17,7 @@
 # (python3 by default; 3.10, 3.11 or 3.12) is the interpreter that .venv is made of; if the project is already installed
 # for it, it is used as it is.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ ${1:-} != --help && ${1:-} != -h ]] || { print_help; exit 0; }
 ensure_environment ""
 exec_module experiments.quickstart "$@"

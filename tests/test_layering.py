@@ -39,13 +39,14 @@ OURS = {
     "criterions": ("errors", "kernels"),
     "checkpoints.py": ("errors", "files", "versions", "register"),
     "compat": (),
-    "features": ("compat",),
+    "features": ("compat", "files"),
     "scoring": ("errors", "files"),
     "experiments": (
         *("errors", "files", "versions", "extensions", "terminal", "checkpoints", "register", "__path__"),
         *("corpora", "scoring"),
     ),
     "trained.py": ("errors", "checkpoints", "corpora", "experiments"),
+    "installation.py": ("errors", "terminal", "versions", "register", "modules", "kernels"),
     "analysis": (
         *("errors", "files", "terminal", "trained"),
         *("corpora", "scoring", "kernels", "modules", "models", "experiments"),

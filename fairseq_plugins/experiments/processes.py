@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from ..errors import CommandError, last_words
 from ..files import locked
 
 
@@ -22,8 +24,8 @@ KEPT_MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": "8000000000",
     "MALLOC_TOP_PAD_": "300000000",
 }
-"""glibc's settings, in bytes, with which a process keeps what it frees: else every update of a model asks the system for
-its large tensors anew, and gets them page by page, each filled with zeros. What the caller has set wins."""
+"""glibc's settings, in bytes, with which a process keeps what it frees: else every update asks the system for its
+large tensors anew, and gets them page by page, each filled with zeros. What the caller has set wins."""
 
 
 def run(
@@ -67,6 +69,21 @@ def run(
             process.kill()
             process.wait()
         raise
+
+
+def failure(command: Sequence[str], status: int, output: Iterable[str], log: Path | None = None) -> CommandError:
+    """What to say of a command that failed: its last words.
+
+    Args:
+        command: program and arguments
+        status: its exit status
+        output: the lines of its output
+        log: where they are kept
+    """
+    # Whom the system ended could say nothing of it.
+    words = last_words(output) if status > 0 else f"it was ended by {signal.Signals(-status).name}"
+    where = "" if log is None else f"; its output is in {log}"
+    return CommandError(f"{Path(command[0]).name} ended with exit status {status}: {words}{where}")
 
 
 @contextlib.contextmanager

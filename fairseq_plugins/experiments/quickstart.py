@@ -25,7 +25,7 @@ from ..scoring.metrics import Metric, Outputs, metric_named
 from ..terminal import table
 from . import configuration as configurations
 from . import processes, records, results
-from .command_line import ScriptParser, builtin_corpus, main_of, script
+from .command_line import ScriptParser, builtin_corpus, main_of, script, work_folder
 from .configuration import CHECKOUT
 from .decoding import decoding_of
 from .fairseq_commands import option
@@ -85,7 +85,7 @@ def main(arguments: list[str]) -> None:
     if options.seed is not None:
         # Trainings go on where they stopped: another seed is another folder.
         default = default.with_name(f"{default.name}_seed_{options.seed}")
-    work = Path(os.path.abspath(options.work or default))
+    work = work_folder(options.work or default)
     refuse_another_seed(work, options.seed)
     started = time.monotonic()
     # One thread for each of the two trainings; more would only get into each other's way.

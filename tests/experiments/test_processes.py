@@ -46,6 +46,13 @@ def test_an_interrupted_run_leaves_no_process_behind() -> None:
         os.kill(started[0], 0)
 
 
+def test_what_a_failed_command_said_last(tmp_path: Path) -> None:
+    output = ["Traceback (most recent call last):\n", "KeyError: 'x'\n"]
+    error = processes.failure(["/bin/fairseq-train", "x"], 1, output, tmp_path / "log")
+    assert str(error) == f"fairseq-train ended with exit status 1: KeyError: 'x'; its output is in {tmp_path / 'log'}"
+    assert str(processes.failure(["a"], -9, output)) == "a ended with exit status -9: it was ended by SIGKILL"
+
+
 def test_two_trainings_in_one_folder(tmp_path: Path) -> None:
     with processes.only_one(tmp_path / "work"):
         with pytest.raises(InputError, match="a training is at work there"), processes.only_one(tmp_path / "work"):
