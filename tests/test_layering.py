@@ -43,7 +43,7 @@ OURS = {
     ),
     "trained.py": ("errors", "checkpoints", "corpora", "experiments"),
     "analysis": (
-        *("errors", "files", "terminal", "trained"),
+        *("errors", "files", "terminal", "trained", "checkpoints", "register"),
         *("corpora", "scoring", "kernels", "modules", "models", "experiments"),
     ),
     "report": ("errors", "files", "terminal", "corpora", "scoring", "experiments", "analysis"),
