@@ -48,7 +48,7 @@ OURS = {
     "trained.py": ("errors", "checkpoints", "corpora", "experiments"),
     "installation.py": ("errors", "terminal", "versions", "register", "modules", "kernels"),
     "analysis": (
-        *("errors", "files", "terminal", "trained"),
+        *("errors", "files", "terminal", "trained", "checkpoints", "register"),
         *("corpora", "scoring", "kernels", "modules", "models", "experiments"),
     ),
     "report": ("errors", "files", "terminal", "corpora", "scoring", "experiments", "analysis"),

@@ -46,6 +46,7 @@ class PairsPreparation(Preparation):
     """What was done to pairs of texts, line by line translations (or summaries, …) of each other."""
 
     kind = "pairs"
+    examples = "sentence pairs"
 
     source_lang: str
     target_lang: str

@@ -42,6 +42,8 @@ class Preparation:
 
     kind: ClassVar[str]
     """The kind's name, under which it is registered."""
+    examples: ClassVar[str] = "examples"
+    """What is counted of a split."""
 
     metric: str
     """The name of the metric that models of this corpus are scored by."""

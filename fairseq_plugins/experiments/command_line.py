@@ -14,6 +14,7 @@ from typing import TextIO
 from ..corpora.builtin import SUFFIXES
 from ..errors import InputError, report_input_errors
 from ..versions import add_version_argument
+from . import builtin_corpora
 from .configuration import CHECKOUT
 
 
@@ -92,10 +93,10 @@ def script(name: str) -> str:
     return str(CHECKOUT / "scripts" / f"{name}.sh")
 
 
-def builtin_corpus(
-    task: str, text: object, data: object, preparation: Sequence[object]
-) -> tuple[list[object], list[object]]:
+def builtin_corpus(task: str, text: object, data: object, preparation: Sequence[object]) -> Sequence[list[object]]:
     """The commands that write a built-in corpus to the folder ``text``, and prepare it in ``data``."""
+    if task in builtin_corpora.COMMANDS:
+        return builtin_corpora.COMMANDS[task](text, data, preparation)
     source, target = SUFFIXES[task]
     generate = [sys.executable, "-m", "fairseq_plugins.corpora.builtin", "--task", task, "--output", text, "--seed", 1]
     files = [part for split in ("train", "valid", "test") for part in (f"--{split}", f"{text}/{split}")]

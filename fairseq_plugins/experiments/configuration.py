@@ -28,6 +28,8 @@ KEYS = {
     "paper": ("table", "row"),
 }
 SECTIONS = ("base", "extensions", "recipe", "recipes", "data", "train", "generate", "evaluate", "paper")
+# What stands in a table's row beside the paper's figures.
+_NOT_FIGURES = ("config", "missing", "bring", "baseline")
 # Sections that a configuration keeps; of the others it keeps what comes of them.
 _KEPT = ("data", "train", "generate", "evaluate", "paper")
 
@@ -132,7 +134,7 @@ class Configuration:
         rows = {entry["system"]: entry for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["rows"]}
         if row.text not in rows:
             raise InputError(f"{row.place}: {path} has no row '{row.text}'{nearest(row.text, rows)}")
-        return {key: value for key, value in rows[row.text].items() if key not in ("config", "missing")}
+        return {key: value for key, value in rows[row.text].items() if key not in _NOT_FIGURES}
 
     def resolved(self) -> str:
         """The YAML of what the file and its bases say together, every value as it is spelt there."""

@@ -138,6 +138,17 @@ def interactive_command(
     return check("interactive", [*command, *decoding_device(gpus)], {}, extra)
 
 
+def validate_command(
+    data: PreparedData, checkpoint: str, subset: str, gpus: int | None, extra: Sequence[str]
+) -> list[str]:
+    """The fairseq-validate command by which ``checkpoint`` prints what it predicts for each example of a subset."""
+    command = [executable("fairseq-validate"), *data.arguments(), "--path", checkpoint, "--valid-subset", subset]
+    command += ["--print-predictions", "--no-progress-bar"]
+    if option(extra, "--batch-size", "--max-sentences", "--max-tokens") is None:
+        command += ["--batch-size", "64"]
+    return check("validate", [*command, *decoding_device(gpus)], {}, extra)
+
+
 def decoding_device(gpus: int | None) -> list[str]:
     """Where a decoding command computes: on the CPU where ``gpus`` is 0, or None and there is none.
 
@@ -272,6 +283,7 @@ def _parser(kind: str, section: Section, extra: Sequence[str] = ()) -> argparse.
         "train": fairseq_options.get_training_parser,
         "generate": fairseq_options.get_generation_parser,
         "interactive": fairseq_options.get_interactive_generation_parser,
+        "validate": fairseq_options.get_validation_parser,
     }[kind]()
 
     def error(message: str) -> NoReturn:

@@ -10,27 +10,15 @@ from __future__ import annotations
 import functools
 from argparse import Namespace
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from fairseq.models import register_model_architecture
 from fairseq.models.fconv import base_architecture as fconv_architecture
 from fairseq.models.transformer import base_architecture as transformer_architecture
 
 from .options import set_defaults
-
-
-class Preset(NamedTuple):
-    """An architecture.
-
-    Attributes:
-        model: the name of its model.
-        text: what it is.
-        overrides: the values of options that a user does not give.
-    """
-
-    model: str
-    text: str
-    overrides: dict[str, Any]
+from .preset import Preset
+from .sequence_presets import SEQUENCE_PRESETS
 
 
 def _both_sides(**options: Any) -> dict[str, Any]:
@@ -133,6 +121,7 @@ PRESETS: dict[str, Preset] = {
         layers=6,
         size=256,
     ),
+    **SEQUENCE_PRESETS,
 }
 
 # fairseq's models in the older style have their other defaults here.

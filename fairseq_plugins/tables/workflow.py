@@ -23,7 +23,7 @@ from ..experiments.configuration import CHECKOUT
 from ..experiments.fairseq_commands import available_gpus, option
 from ..experiments.processes import only_one, shown
 from ..files import write_json
-from .tables import SCALES, Table, load_small_scale, load_table
+from .tables import SCALES, Table, load_small_scale, load_table, with_data
 
 SNAKEFILE = Path(__file__).with_name("Snakefile")
 TABLE_FILES = ("table.md", "table.csv", "table.json", "report.html")
@@ -44,6 +44,11 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--dry-run", action="store_true")
     options, extra = parser.parse_known_args(arguments)
     table = load_table(options.table, options.recipe)
+    if options.data is None:
+        table = with_data(table, options.scale)
+    if not table.configurations:
+        notes = "; ".join(dict.fromkeys(row.missing for row in table.rows if row.missing))
+        raise InputError(f"{table.name}: nothing of it can be trained here: {notes}; or try --scale small")
     if util.find_spec("snakemake") is None:
         raise InputError("snakemake is not installed: run scripts/install.sh --extras workflow (Python 3.11 or later)")
     if len(set(options.seeds)) < len(options.seeds):

@@ -150,6 +150,12 @@ def test_headers_quote_the_papers_tables(path: Path) -> None:
         figures = " / ".join(f"{row[name]:.2f}" for name in ("rouge1", "rouge2", "rougeL"))
         parameters = f", {row['params']}M parameters" if "params" in row else ""
         assert f"Paper: ROUGE-1 / -2 / -L {figures}{parameters}" in header
+    elif row and "map" in row:
+        assert f"Paper: MAP {row['map']:.1f}, MRR {row['mrr']:.1f} (" in header
+    elif row and "accuracy" in row:
+        assert f"Paper: accuracy {row['accuracy']:.1f} (" in header
+    elif row and len(row) == 1:
+        assert "No figure in the paper" in header
     elif row:
         sets = {name: figure for name, figure in row.items() if name != "system"}
         assert sets
