@@ -53,7 +53,10 @@ OURS = {
     ),
     "report": ("errors", "files", "terminal", "corpora", "scoring", "experiments", "analysis"),
     "tables": ("errors", "files", "versions", "scoring", "experiments", "analysis", "report"),
-    "documentation": ("errors", "files", "scoring", "experiments", "tables"),
+    "documentation": (
+        *("errors", "files", "terminal", "register"),
+        *("scoring", "kernels", "modules", "models", "experiments", "tables"),
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Generated parts of a page that somebody writes: what stands between two comments of its Markdown."""
+"""Generated parts of a page that somebody writes: what is between two comments of its Markdown."""
 
 from __future__ import annotations
 

@@ -262,7 +262,13 @@ def refuse_another_seed(work: Path, seed: int | None) -> None:
             raise InputError(f"{work / model} was trained with seed {known}, not {seed}; name another folder by --work")
 
 
-def add_recorded(rows: list[dict[str, Any]], task: Task, metric: Metric, is_whole: bool) -> list[str]:
+def add_recorded(
+    rows: list[dict[str, Any]],
+    task: Task,
+    metric: Metric,
+    is_whole: bool,
+    known: Sequence[records.Record] | None = None,
+) -> list[str]:
     """Adds the recorded range of each model to the rows of the scores, in a column of its own.
 
     Args:
@@ -270,11 +276,13 @@ def add_recorded(rows: list[dict[str, Any]], task: Task, metric: Metric, is_whol
         task: of the quick start
         metric: whose main number is compared
         is_whole: whether the models were trained for as long as their configurations say
+        known: the recorded runs; those of the project unless they are given
 
     Returns:
         What to say below the table.
     """
-    column, known, notes, is_compared = metric.main, records.load_all(), [], False
+    column, notes, is_compared = metric.main, [], False
+    known = records.load_all() if known is None else known
     for row in rows:
         found = None
         if row["system"] in SYSTEMS:
