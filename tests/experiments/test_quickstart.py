@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import quickstart, records, results
+from fairseq_plugins.experiments import quickstart, quickstart_steps, records, results
 from fairseq_plugins.experiments.records import Record
 from fairseq_plugins.scoring.metrics import metric_named
 
@@ -22,7 +22,7 @@ def printing(*lines: str, then: str = "") -> list[str]:
 
 
 def test_both_trainings_report_their_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    quickstart.train_side_by_side(
+    quickstart_steps.train_side_by_side(
         {
             "MC-RNN-3": printing("noise", UPDATES.format(2.5, 10), UPDATES.format(1.5, 20)),
             "RNNSearch": [*printing(UPDATES.format(3.5, 30)), "--max-update", "50"],
@@ -43,7 +43,7 @@ def test_when_one_training_fails_the_other_is_stopped(tmp_path: Path, capsys: py
     wait = f"import os, time\nwhile not os.path.exists({str(number)!r}): time.sleep(0.01)\ntime.sleep(0.5)"
     started = time.monotonic()
     with pytest.raises(InputError, match="RNNSearch: .* ended with exit status 3"):
-        quickstart.train_side_by_side(
+        quickstart_steps.train_side_by_side(
             {"MC-RNN-3": sleeping, "RNNSearch": printing("the reason", then=f"{wait}\nraise SystemExit(3)")},
             {"MC-RNN-3": 1, "RNNSearch": 1},
         )
@@ -54,9 +54,9 @@ def test_when_one_training_fails_the_other_is_stopped(tmp_path: Path, capsys: py
 
 
 def test_samples(capsys: pytest.CaptureFixture[str]) -> None:
-    quickstart.show_samples({"German": [f"de {n}" for n in range(10)], "MC-RNN-3": [f"en {n}" for n in range(10)]})
+    quickstart_steps.show_samples({"German": [f"de {n}" for n in range(10)], "MC-RNN-3": [f"en {n}" for n in range(10)]})
     output = capsys.readouterr().out
-    assert output.count("German") == output.count("MC-RNN-3") == quickstart.SAMPLES
+    assert output.count("German") == output.count("MC-RNN-3") == quickstart_steps.SAMPLES
     assert "  German  de 4\nMC-RNN-3  en 4\n" in output
 
 
