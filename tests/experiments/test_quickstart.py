@@ -54,7 +54,9 @@ def test_when_one_training_fails_the_other_is_stopped(tmp_path: Path, capsys: py
 
 
 def test_samples(capsys: pytest.CaptureFixture[str]) -> None:
-    quickstart_steps.show_samples({"German": [f"de {n}" for n in range(10)], "MC-RNN-3": [f"en {n}" for n in range(10)]})
+    quickstart_steps.show_samples(
+        {"German": [f"de {n}" for n in range(10)], "MC-RNN-3": [f"en {n}" for n in range(10)]}
+    )
     output = capsys.readouterr().out
     assert output.count("German") == output.count("MC-RNN-3") == quickstart_steps.SAMPLES
     assert "  German  de 4\nMC-RNN-3  en 4\n" in output

@@ -71,6 +71,11 @@ class ConnectedRNN(RecurrentNetwork):
         """Recurrent weights start in U(-bound, bound), as in ``torch.nn.LSTMCell``."""
         return 1 / math.sqrt(self.hidden_size)
 
+    @property
+    def connections(self) -> Tensor:
+        """W_1 ... W_L as the cell reads them, the shape of ``weight_connection``."""
+        return self.weight_connection
+
     def reset_cell(self) -> None:
         """The cell, and r of Eq. 6 where there is attention, start as in ``torch.nn.LSTMCell``."""
         for parameter in (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, self.attention_r):
@@ -116,7 +121,7 @@ class ConnectedRNN(RecurrentNetwork):
             self.weight_hh,
             self.bias_ih,
             self.bias_hh,
-            self.weight_connection,
+            self.connections,
             self.attention_v,
             self.attention_r,
         )

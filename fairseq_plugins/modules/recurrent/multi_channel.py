@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from ...kernels import MultiChannelSpecification
 from .connected import ConnectedOptions, ConnectedRNN
@@ -28,6 +29,12 @@ class MultiChannelOptions(ConnectedOptions):
     channels: int = option(3, "channels: block size minus one", minimum=1)
     connection_init: str = option(
         "identity", "how the connections start (--connection state)", choices=CONNECTION_INITS
+    )
+    connection_rate: float = option(
+        1.0,
+        "how far an update by Adam moves connections that start as the identity (--connection state); 1: as far as "
+        "other weights",
+        minimum=0,
     )
 
 
@@ -45,9 +52,13 @@ class MultiChannelRNN(ConnectedRNN):
             ``GRU`` or ``RNN``, and ``state`` is with W_1 = I.
         connection_init: how W_j starts in ``state``: ``identity`` or ``orthogonal``. In ``gate`` it starts as recurrent
             weights do.
+        connection_rate: where W_j starts as the identity, it is I + rate (P_j - I), P_j being ``weight_connection``.
+            Adam moves each element of P_j as far as any other weight, however small its gradient: at a rate of 1 four
+            updates of 1e-3 put as much into the other 255 elements of a row (H = 256) as its diagonal holds. Elsewhere
+            the rate changes nothing.
 
     Raises:
-        ValueError: a size below 1, or an unknown cell, connection or initialisation.
+        ValueError: a size below 1, a negative rate, or an unknown cell, connection or initialisation.
     """
 
     def __init__(
@@ -58,14 +69,26 @@ class MultiChannelRNN(ConnectedRNN):
         cell: str = "lstm",
         connection: str = "state",
         connection_init: str = "identity",
+        connection_rate: float = 1.0,
     ) -> None:
         specification = MultiChannelSpecification.multi_channel(cell, connection, channels)
         super().__init__(input_size, hidden_size, specification)
         if connection_init not in CONNECTION_INITS:
             raise ValueError(f"unknown initialisation {connection_init!r}; choose from {', '.join(CONNECTION_INITS)}")
+        if connection_rate < 0:
+            raise ValueError(f"the connections' rate must be at least 0, not {connection_rate}")
         self.channels = channels
         self.connection_init = connection_init
+        self.connection_rate = connection_rate
         self.reset_parameters()
+
+    @property
+    def connections(self) -> Tensor:
+        """W_1 ... W_C (C, H, H); into the gates (C, 4H, H) in the LSTM."""
+        if self.connection_rate == 1 or self.connection == "gate" or self.connection_init != "identity":
+            return self.weight_connection
+        identity = torch.eye(self.hidden_size, dtype=self.weight_connection.dtype, device=self.weight_connection.device)
+        return torch.lerp(identity, self.weight_connection, self.connection_rate)
 
     def reset_parameters(self) -> None:
         """The cell as in ``torch.nn.LSTMCell``; W_j as ``connection_init`` says; V Xavier."""
@@ -89,4 +112,5 @@ def _multi_channel_rnn(options: MultiChannelOptions, sizes: LayerSizes) -> Multi
         options.cell,
         options.connection,
         options.connection_init,
+        options.connection_rate,
     )

@@ -128,6 +128,28 @@ def test_connections_start_as_asked() -> None:
     assert MultiChannelRNN(3, 5, 3, connection="gate").weight_connection.abs().max() <= 5**-0.5
 
 
+def test_slow_connections_equal_the_identity_and_a_share_of_the_rest() -> None:
+    slow, plain = (MultiChannelRNN(3, 5, 3, connection_rate=rate).double() for rate in (0.1, 1.0))
+    x = torch.randn(6, 2, 3, dtype=torch.double)
+    plain.load_state_dict(slow.state_dict())
+    assert torch.equal(slow(x).output, plain(x).output)  # as long as P is the identity
+
+    learned = torch.randn(3, 5, 5, dtype=torch.double)
+    with torch.no_grad():
+        slow.weight_connection.copy_(learned)
+        plain.weight_connection.copy_(torch.eye(5) + 0.1 * (learned - torch.eye(5)))
+    torch.testing.assert_close(slow(x).output, plain(x).output)
+    torch.testing.assert_close(slow.step(x[0], slow.initial_state(2))[0], plain.step(x[0], plain.initial_state(2))[0])
+    of_slow, of_plain = (torch.autograd.grad(each(x).output.sum(), each.weight_connection)[0] for each in (slow, plain))
+    torch.testing.assert_close(of_slow, 0.1 * of_plain)
+
+
+@pytest.mark.parametrize("options", [{"connection": "gate"}, {"connection_init": "orthogonal"}])
+def test_connections_that_start_otherwise_have_no_rate(options: dict) -> None:
+    layer = MultiChannelRNN(3, 5, 3, connection_rate=0.1, **options)
+    assert layer.connections is layer.weight_connection
+
+
 def test_channel_attention_is_a_distribution() -> None:
     layer = MultiChannelRNN(3, 5, 4)
     attention = layer(torch.randn(6, 2, 3), torch.tensor([6, 3]), need_details=True).details["channel_attention"]
@@ -141,6 +163,7 @@ def test_channel_attention_is_a_distribution() -> None:
         ({"channels": 0}, "at least 1"),
         ({"cell": "sru"}, "unknown cell 'sru'; choose from lstm, gru, rnn"),
         ({"connection": "both"}, "unknown connection 'both'; choose from state, gate"),
+        ({"connection_rate": -0.1}, "rate must be at least 0, not -0.1"),
         ({"connection_init": "zero"}, "unknown initialisation 'zero'; choose from identity, orthogonal"),
     ],
 )
