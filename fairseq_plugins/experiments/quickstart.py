@@ -18,7 +18,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ..corpora.builtin import SUFFIXES
-from ..errors import InputError
+from ..errors import InputError, last_words
 from ..files import read_lines
 from ..scoring.metrics import Outputs, metric_named
 from ..terminal import table
@@ -214,8 +214,7 @@ async def _train(name: str, command: list[str], total: int, position: int) -> No
             process.send_signal(signal.SIGTERM)
             await process.wait()
     if status != 0:
-        sys.stderr.writelines(last_lines)
-        raise InputError(f"{name}: {command[0]} ended with exit status {status}; its last lines stand above")
+        raise InputError(f"{name}: {command[0]} ended with exit status {status}: {last_words(last_lines)}")
 
 
 def show_samples(lines: dict[str, list[str]]) -> None:
