@@ -112,14 +112,17 @@ def trained_on(checkpoint: dict[str, Any], name: str) -> Path:
     return binarized.parent
 
 
-def check_dictionaries(checkpoint: dict[str, Any], name: str, dictionaries: Sequence[Path]) -> None:
+def check_dictionaries(
+    checkpoint: dict[str, Any], name: str, dictionaries: Sequence[Path], by_side: bool = True
+) -> None:
     """Refuses data whose dictionaries are not those that a model was trained with.
 
     Checkpoints of plain fairseq do not say it; then sizes have to agree where the model shows them.
 
     Args:
         checkpoint: as it was read, called ``name`` in errors
-        dictionaries: fairseq's files: the source's and the target's, or the only one
+        dictionaries: fairseq's files: the source's and the target's, or all that there are
+        by_side: whether they are the source's and the target's
 
     Raises:
         InputError: they are others.
@@ -130,12 +133,14 @@ def check_dictionaries(checkpoint: dict[str, Any], name: str, dictionaries: Sequ
     known = checkpoint.get("dictionaries")
     if known is not None:
         checksums = [checksum_of_lines(lines) for lines in symbols]
-        places = [checksums.index(checksum) if checksum in checksums else -1 for checksum in known.values()]
-        # With the languages exchanged, both are there.
-        if -1 in places or places != sorted(places):
-            wrong = dictionaries[min(places.index(-1), len(dictionaries) - 1) if -1 in places else 0]
+        if by_side:
+            sides = zip(dictionaries, checksums, known.values(), strict=False)
+            wrong = [path for path, found, expected in sides if found != expected]
+        else:
+            wrong = [] if {*known.values()} <= {*checksums} else list(dictionaries)
+        if wrong:
             raise InputError(
-                f"{wrong}: not the dictionary that {name} was trained with; give the prepared data of its training"
+                f"{wrong[0]}: not the dictionary that {name} was trained with; give the prepared data of its training"
             )
         return
     for side, place in zip(_EMBEDDINGS, (0, -1), strict=True):

@@ -21,6 +21,7 @@ from .checkpoints import architecture, checked_checkpoint, trained_on
 from .corpora.pairs import PairsPreparation
 from .errors import InputError
 from .experiments import results
+from .experiments.prepared_data import PreparedData
 
 BEST = Path("checkpoints") / "checkpoint_best.pt"
 
@@ -54,12 +55,17 @@ class Ensemble:
             data: the prepared data; None for that of the first one's training
 
         Raises:
-            InputError: one is not a checkpoint of a translation model, or the data is not there.
+            InputError: one is not a checkpoint of a translation model, or was trained on other data, or the data is
+                damaged or not there.
         """
         results.load_extensions_of(paths)
         states = [checked_checkpoint(path) for path in paths]
         folder = data or trained_on(states[0], str(paths[0]))
         preparation = PairsPreparation.load(folder)
+        prepared = PreparedData.load(folder)
+        prepared.verify("")
+        for path, state in zip(paths, states, strict=True):
+            prepared.check_trained_on(state, path)
         overrides = {"data": str(folder / "bin")}
         try:
             models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(list(map(str, paths)), overrides)

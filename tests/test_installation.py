@@ -26,7 +26,7 @@ def test_a_layer_that_computes_something_else_is_noticed(
     def wrong(network, x, weights, by_steps):
         found = run(network, x, weights, by_steps)
         if not by_steps:
-            found[-1] = found[-1] + 1
+            found[-1] = found[-1] + 10
         return found
 
     monkeypatch.setattr(installation, "_run", wrong)

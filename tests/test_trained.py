@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,16 @@ def test_bad_input(work: Path, tmp_path: Path) -> None:
         fairseq_plugins.load(tmp_path)
     with pytest.raises(InputError, match="no such file; give the folder"):
         fairseq_plugins.load(work, data=tmp_path)
+
+
+def test_data_of_another_model(work: Path, tmp_path: Path) -> None:
+    """Its dictionary has as many words, in another order: what would be translated is nonsense."""
+    data = shutil.copytree(work / "data", tmp_path / "data")
+    path = data / "bin" / "dict.xx.txt"
+    path.write_text("".join(reversed(path.read_text(encoding="utf-8").splitlines(keepends=True))), encoding="utf-8")
+    with pytest.raises(InputError, match="dict.xx.txt: missing, or not what was prepared"):
+        fairseq_plugins.load(work, data=data)
+    # Prepared so.
+    dataclasses.replace(PairsPreparation.load(data), files={}).save(data)
+    with pytest.raises(InputError, match="dict.xx.txt: not the dictionary that .*checkpoint_best.pt was trained with"):
+        fairseq_plugins.load(work, data=data)

@@ -321,17 +321,24 @@ class PairsRun(Run):
                 for name in counts
             }
             kept = 0
+            empty = [0, 0]
             for raw, tokens in map_lines(tokenize, read_aligned(paths), self.workers, f"tokens of {split}", "pairs"):
                 counts[split]["read"] += 1
                 if clean and (reason := self._reason_to_drop(tokens)):
                     counts[split]["dropped"][reason] += 1
                     continue
                 kept += 1
+                empty = [count + (not side) for count, side in zip(empty, tokens, strict=True)]
                 name = "valid" if clean and steps.valid_every is not None and kept % steps.valid_every == 0 else split
                 counts[name]["kept"] += 1
                 for files, lines in zip(writers[name], (tokens, raw), strict=False):
                     for file, line in zip(files, lines, strict=True):
                         file.write(line + "\n")
+        for path, count in zip(paths, empty, strict=True):
+            if 0 < count == kept:
+                raise InputError(f"{path}: all lines are empty")
+            if count:
+                print(f"warning: {path}: {count:,} of {kept:,} lines are empty")
         if "valid" in counts and split == "train":
             counts["valid"]["read"] = counts["valid"]["kept"]
         return counts

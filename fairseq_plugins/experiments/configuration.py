@@ -215,7 +215,7 @@ def _read(path: Path) -> _Content:
     # Nodes instead of plain values: they know their lines, and keep a number as it is spelt.
     try:
         root = yaml.compose("\n".join(read_lines(path)), Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or getattr(error, "reason", "it cannot be read")
         raise InputError(f"{path}, line {mark.line + 1 if mark else 1}: not valid YAML: {problem}") from None

@@ -74,7 +74,8 @@ class PreparedData:
         Raises:
             InputError: it was, by what it says of them, or by the size of its embeddings where it says nothing.
         """
-        check_dictionaries(checkpoint, str(path), [self.folder / name for name in self.preparation.dictionaries()])
+        dictionaries = [self.folder / name for name in self.preparation.dictionaries()]
+        check_dictionaries(checkpoint, str(path), dictionaries, isinstance(self.preparation, PairsPreparation))
 
     def verify_training(self) -> None:
         """Compares what fairseq-train reads with its checksums.

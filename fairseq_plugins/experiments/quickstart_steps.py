@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tqdm import tqdm
 
-from ..errors import InputError
+from ..errors import InputError, last_words
 from . import processes
 from .fairseq_commands import option
 from .train import parse_statistics
@@ -86,8 +86,7 @@ async def _train(name: str, command: list[str], total: int, position: int) -> No
             process.send_signal(signal.SIGTERM)
             await process.wait()
     if status != 0:
-        sys.stderr.writelines(last_lines)
-        raise InputError(f"{name}: {command[0]} ended with exit status {status}; its last lines stand above")
+        raise InputError(f"{name}: {command[0]} ended with exit status {status}: {last_words(last_lines)}")
 
 
 def show_samples(lines: dict[str, list[str]]) -> None:

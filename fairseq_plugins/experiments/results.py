@@ -47,7 +47,8 @@ def load(work: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{path}: not JSON ({error}); delete it: training and evaluation write it anew") from None
-    if not isinstance(found, dict):
+    parts = (("subsets", dict), ("extensions", list))
+    if not isinstance(found, dict) or not all(isinstance(found.get(name, kind()), kind) for name, kind in parts):
         raise InputError(f"{path}: not the results of an experiment; delete it: training and evaluation write it anew")
     return found
 

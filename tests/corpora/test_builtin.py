@@ -458,6 +458,16 @@ def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     main()
 
 
+def test_a_folder_with_something_else_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for task in "translation", "summarization", "translation":
+        _run(monkeypatch, "--task", task, "--output", str(tmp_path / "corpus"), *SMALL)
+    assert (tmp_path / "corpus" / "train.de").is_file()
+    (tmp_path / "corpus" / "thesis").write_text("the only copy", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        _run(monkeypatch, "--output", str(tmp_path / "corpus"), *SMALL)
+    assert (tmp_path / "corpus" / "thesis").read_text(encoding="utf-8") == "the only copy"
+
+
 def test_command_writes_a_translation_corpus(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "fairseq_plugins.corpora.builtin", "--output", str(tmp_path / "de-en"), *SMALL]
     result = subprocess.run(command, capture_output=True, text=True)

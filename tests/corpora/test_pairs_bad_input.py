@@ -145,6 +145,18 @@ def test_a_stray_carriage_return_is_warned_of(
     assert warnings == [f"warning: {source}, line 1: a carriage return within the line (1 in all), taken for a space"]
 
 
+def test_empty_lines(
+    tmp_path: Path, inputs: dict[str, tuple[Path, Path]], no_binarising: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = write(tmp_path / "odd", sentences(3, 9))
+    target.write_text("\n \n\n", encoding="utf-8")
+    with pytest.raises(InputError, match="odd.en: all lines are empty"):
+        prepare(STEPS, {**inputs, "valid": (source, target)}, tmp_path / "out")
+    target.write_text("\nnot empty\n\n", encoding="utf-8")
+    prepare(STEPS, {**inputs, "valid": (source, target)}, tmp_path / "out")
+    assert f"warning: {target}: 2 of 3 lines are empty\n" in capsys.readouterr().out
+
+
 def test_a_file_in_the_place_of_a_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "train", sentences(3, 1))
     common = ["--src-lang", "de", "--tgt-lang", "en", "--valid", tmp_path / "train", "--output", tmp_path / "out"]

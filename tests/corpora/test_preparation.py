@@ -38,7 +38,7 @@ def test_a_record_without_a_kind_is_of_pairs(tmp_path: Path) -> None:
     (tmp_path / "preparation.json").write_text(OLD)
     preparation = Preparation.load(tmp_path)
     assert type(preparation) is PairsPreparation
-    assert {"kind": "pairs", **dataclasses.asdict(preparation)} == {"kind": "pairs", **json.loads(OLD)}
+    assert {"kind": "pairs", **dataclasses.asdict(preparation)} == {"kind": "pairs", **json.loads(OLD), "files": {}}
     assert preparation.split_of("nist04") == "test"
     assert preparation.tokenize_target("It's SO.") == "it &apos;s so ."
 
@@ -57,7 +57,7 @@ def test_a_new_record_says_its_kind_and_what_was_asked_for_first(tmp_path: Path)
     PairsPreparation("de", "en", origin={"archive": "a.tgz"}).save(tmp_path)
     content = json.loads((tmp_path / "preparation.json").read_text())
     assert content["kind"] == "pairs"
-    results = ["origin", "splits", "dictionary_sizes", "commands", "versions", "bpe_models"]
+    results = ["origin", "splits", "dictionary_sizes", "commands", "versions", "files", "bpe_models"]
     assert list(content)[-len(results) :] == results
     assert not set(results) & PairsPreparation("de", "en").choices().keys()
 

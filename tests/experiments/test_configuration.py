@@ -93,6 +93,7 @@ def test_data_and_work_folders_follow_the_names(tmp_path: Path) -> None:
         ("train:\n  lr:", "line 2: lr: the value is missing"),
         ("train: lstm", "line 1: 'name: value' was expected"),
         ("train:\n  lr: 'open", "not valid YAML"),
+        ("[" * 5000, "not valid YAML"),
         ("", "the file is empty"),
         ("paper: {table: mc_rnn_table_2}", "paper: row is missing"),
         ("paper: {table: mc_rnn_table_22, row: x}", "did you mean 'mc_rnn_table_2'?"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairseq_plugins.checkpoints import check_dictionaries
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import fairseq_commands, train, training_record
@@ -200,13 +201,20 @@ def test_checkpoints_know_their_dictionaries(work: Path, data: PreparedData) -> 
     import fairseq_plugins  # noqa: F401 - has dictionaries keep checksums
 
     german, english = (Dictionary.load(str(data.folder / "bin" / f"dict.{name}.txt")) for name in ("de", "en"))
-    checkpoint["dictionaries"] = {"source": german._checksum, "target": english._checksum}
-    data.check_trained_on(checkpoint, path)
-    for given, wrong in (("ed", "dict.de.txt"), ("dd", "dict.de.txt"), ("xe", "dict.de.txt")):
-        checksums = {"d": german._checksum, "e": english._checksum, "x": "0"}
+    checksums = {"d": german._checksum, "e": english._checksum, "x": "0"}
+    for given, wrong in (("de", None), ("ed", "de"), ("dd", "en"), ("ee", "de"), ("xe", "de"), ("dx", "en")):
         checkpoint["dictionaries"] = dict(zip(("source", "target"), map(checksums.get, given), strict=True))
-        if given == "dd":
-            data.check_trained_on({**checkpoint, "dictionaries": {"source": german._checksum}}, path)
-            continue
-        with pytest.raises(InputError, match=f"{wrong}: not the dictionary that .*checkpoint_last.pt was trained with"):
+        if wrong is None:
             data.check_trained_on(checkpoint, path)
+            continue
+        with pytest.raises(InputError, match=f"dict.{wrong}.txt: not the dictionary that .*checkpoint_last.pt was tr"):
+            data.check_trained_on(checkpoint, path)
+    # Of other kinds of corpora any of the dictionaries may be the model's.
+    dictionaries = [data.folder / "bin" / f"dict.{name}.txt" for name in ("de", "en")]
+    for given, is_right in (("e", True), ("ee", True), ("x", False)):
+        known = dict(zip(("source", "target"), map(checksums.get, given), strict=False))
+        if is_right:
+            check_dictionaries({**checkpoint, "dictionaries": known}, "model", dictionaries, by_side=False)
+        else:
+            with pytest.raises(InputError, match="not the dictionary that model was trained with"):
+                check_dictionaries({**checkpoint, "dictionaries": known}, "model", dictionaries, by_side=False)

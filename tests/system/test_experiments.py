@@ -155,7 +155,7 @@ def test_analyses_of_a_checkpoint_and_its_report(trained: Trained, tmp_path: Pat
         (["entropy", checkpoint, "--source", tmp_path / "empty", "--target", tmp_path / "empty"], "the file is empty"),
         (["channel-attention", tmp_path / "empty"], "truncated, or not a checkpoint"),
         (["alignments", checkpoint, "--data", tmp_path], "preparation.json"),
-        (["alignments", checkpoint, "--data", other], "are of another size; give its own data"),
+        (["alignments", checkpoint, "--data", other], "missing, or not what was prepared; delete"),
     ):
         finished = run_command([*analysis, *wrong, "--output", tmp_path / "nothing"], status=1)
         assert finished.stderr.startswith("error: ") and finished.stderr.count("\n") == 1 and message in finished.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from fairseq_plugins.corpora.builtin import (
@@ -13,15 +14,21 @@ from fairseq_plugins.corpora.builtin import (
     tokens,
     word_for_word,
 )
-from fairseq_plugins.errors import report_input_errors
+from fairseq_plugins.errors import InputError, report_input_errors
 from fairseq_plugins.files import atomic_directory
 from fairseq_plugins.versions import add_version_argument
+
+_GLOSSED = "test.word_for_word.en"
 
 
 def write(task: str, output: Path, seed: int, sizes: dict[str, int]) -> None:
     """Writes ``train``, ``valid`` and ``test`` with both suffixes of ``task``, and says what they hold."""
     generate = generate_translation if task == "translation" else generate_summarization
     corpus = generate(seed, sizes)
+    suffixes = {suffix for both in SUFFIXES.values() for suffix in both}
+    written = {f"{name}.{suffix}" for name in corpus for suffix in suffixes} | {_GLOSSED}
+    if output.is_dir() and (others := sorted(set(os.listdir(output)) - written)):
+        raise InputError(f"{output} holds {others[0]}, which is not of this corpus: name another folder for --output")
     with atomic_directory(output) as folder:
         for name, pairs in corpus.items():
             for side, suffix in enumerate(SUFFIXES[task]):
@@ -32,7 +39,7 @@ def write(task: str, output: Path, seed: int, sizes: dict[str, int]) -> None:
         if task == "translation":
             glossed = [word_for_word(source) for source, _ in corpus["test"]]
             text = "".join(f"{line}\n" for line in glossed)
-            (folder / "test.word_for_word.en").write_text(text, encoding="utf-8", newline="\n")
+            (folder / _GLOSSED).write_text(text, encoding="utf-8", newline="\n")
     print(f"{output}: " + ", ".join(f"{len(pairs)} {name}" for name, pairs in corpus.items()))
     for side, suffix in enumerate(SUFFIXES[task]):
         sentences = [tokens(pair[side]) for pairs in corpus.values() for pair in pairs]
@@ -55,7 +62,7 @@ def main() -> None:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("--task", choices=tuple(SUFFIXES), default="translation", help="which pairs to write")
-    parser.add_argument("--output", type=Path, required=True, help="folder to write; an existing one is replaced")
+    parser.add_argument("--output", type=Path, required=True, help="folder to write; an earlier corpus is replaced")
     parser.add_argument("--seed", type=int, default=1, help="another seed, another corpus")
     for name, size in SIZES.items():
         parser.add_argument(f"--{name}", type=int, default=size, help=f"number of {name} pairs")
