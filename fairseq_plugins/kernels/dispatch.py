@@ -51,6 +51,10 @@ OPERATIONS: dict[str, tuple[Backend, ...]] = {
         Backend("eager", "forget_scan.eager"),
         Backend("reference", "forget_scan.reference"),
     ),
+    "output_cross_entropy": (
+        Backend("eager", "output_cross_entropy.eager"),
+        Backend("reference", "output_cross_entropy.reference"),
+    ),
 }
 """The backends of each operation in order of preference; the last one takes everything."""
 

@@ -6,20 +6,20 @@ later run wait for ever after a killed build. Our own lock is the operating syst
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import importlib.util
 import logging
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import torch
+
+from ..files import locked
 
 logger = logging.getLogger(__name__)
 
@@ -59,13 +59,26 @@ def load(source: Path) -> ModuleType:
     path = folder / f"{name}.so"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder / f"{name}.lock"):
+        with locked(folder / f"{name}.lock"):
+            # What a killed process left of its build.
+            for leftover in folder.glob(f".{name}.*.build"):
+                shutil.rmtree(leftover, ignore_errors=True)
             if not path.exists():
                 _compile(source, name, flags, path)
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def load_where_possible(source: Path, operation: str) -> ModuleType | None:
+    """:func:`load`; None, after a warning that names the operation, where it cannot be compiled."""
+    try:
+        return load(source)
+    except (RuntimeError, OSError, ImportError, subprocess.SubprocessError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        logger.warning(f"the C++ kernels cannot be compiled here, so {operation} runs on slower ones: {reason}")
+        return None
 
 
 def _hash(source: Path, flags: list[str]) -> str:
@@ -99,13 +112,3 @@ def _compile(source: Path, name: str, flags: list[str], path: Path) -> None:
         os.replace(build / f"{name}.so", path)
     finally:
         shutil.rmtree(build, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One process at a time. A killed process leaves its build folder behind, which the next one removes."""
-    with open(path, "w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        for leftover in path.parent.glob(f".{path.stem}.*.build"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        yield
