@@ -1,6 +1,9 @@
 """A trained translation model in Python, text in and text out:
 
-fairseq_plugins.load("work/quickstart/mc_rnn_3").translate(["Der Hund schläft."])
+    fairseq_plugins.load("work/quickstart/mc_rnn_3").translate(["Der Hund schläft."])
+
+fairseq's own ``from_pretrained`` loads the same checkpoints, and leaves tokens and BPE to its caller; see
+docs/python.md.
 """
 
 from __future__ import annotations

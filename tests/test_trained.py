@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.experiments.translate import translate
-from tests.commands import train_in_process
+from tests.commands import CHECKOUT, train_in_process
 from tests.conftest import TranslationData
 
 SIZES = [
@@ -52,6 +54,20 @@ def test_translations_are_those_of_the_scripts(work: Path) -> None:
     both = fairseq_plugins.load(f"{checkpoint}:{checkpoint}")
     assert both.translate(lines, beam=3) == expected, "an ensemble of twins"
     assert model.translate([""]) == [""]
+
+
+def test_the_documentations_two_ways_find_the_same(work: Path) -> None:
+    """docs/python.md: ours, and fairseq's own."""
+    page = (CHECKOUT / "docs" / "python.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    sentence = (work / "data" / "raw" / "test.xx").read_text(encoding="utf-8").splitlines()[0]
+    found = []
+    for block in blocks:
+        block = block.replace("work/quickstart/mc_rnn_3", str(work)).replace("work/quickstart/data", f"{work}/data")
+        names: dict[str, Any] = {}
+        exec(block.replace("Der Hund schläft.", sentence), names)
+        found.append(names["translations"])
+    assert len(found) == 2 and found[0] == found[1] and found[0][0]
 
 
 def test_bad_input(work: Path, tmp_path: Path) -> None:

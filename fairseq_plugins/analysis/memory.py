@@ -22,7 +22,7 @@ from .result import Analysis, Panel
 
 
 @dataclass(frozen=True)
-class Memory:
+class NetworkMemory:
     """A network.
 
     Attributes:
@@ -38,7 +38,7 @@ class Memory:
     lengths: list[float | None]
 
 
-def memories(dilations: Sequence[int], channels: int) -> list[Memory]:
+def memories(dilations: Sequence[int], channels: int) -> list[NetworkMemory]:
     """A DilatedRNN beside networks of as many layers, and an MC-RNN of one layer, over two cycles.
 
     Raises:
@@ -62,10 +62,10 @@ def memories(dilations: Sequence[int], channels: int) -> list[Memory]:
     return [*found, _memory(f"MC-RNN, {channels} channels, 1 layer", None, worst, cycle)]
 
 
-def _memory(name: str, edges: float | None, lengths: Sequence[float], cycle: int) -> Memory:
+def _memory(name: str, edges: float | None, lengths: Sequence[float], cycle: int) -> NetworkMemory:
     finite = [length if math.isfinite(length) else None for length in lengths]
     within = finite[1 : cycle + 1]
-    return Memory(name, edges, None if None in within else sum(within) / cycle, finite)
+    return NetworkMemory(name, edges, None if None in within else sum(within) / cycle, finite)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -60,6 +60,10 @@ OPERATIONS: dict[str, tuple[Backend, ...]] = {
         Backend("onednn", "linear.onednn"),
         Backend("reference", "linear.reference"),
     ),
+    "output_cross_entropy": (
+        Backend("eager", "output_cross_entropy.eager"),
+        Backend("reference", "output_cross_entropy.reference"),
+    ),
 }
 """The backends of each operation in order of preference; the last one takes everything."""
 

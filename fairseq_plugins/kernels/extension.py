@@ -6,8 +6,6 @@ later run wait for ever after a killed build. Our own lock is the operating syst
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import importlib.util
 import logging
@@ -16,11 +14,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import torch
+
+from ..files import locked
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +59,10 @@ def load(source: Path) -> ModuleType:
     path = folder / f"{name}.so"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder / f"{name}.lock"):
+        with locked(folder / f"{name}.lock"):
+            # What a killed process left of its build.
+            for leftover in folder.glob(f".{name}.*.build"):
+                shutil.rmtree(leftover, ignore_errors=True)
             if not path.exists():
                 _compile(source, name, flags, path)
     spec = importlib.util.spec_from_file_location(name, path)
@@ -110,13 +112,3 @@ def _compile(source: Path, name: str, flags: list[str], path: Path) -> None:
         os.replace(build / f"{name}.so", path)
     finally:
         shutil.rmtree(build, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One process at a time. A killed process leaves its build folder behind, which the next one removes."""
-    with open(path, "w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        for leftover in path.parent.glob(f".{path.stem}.*.build"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        yield

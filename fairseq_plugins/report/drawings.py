@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # importing them imports fairseq, which figures do not need
     from ..analysis.channel_attention import ChannelAttention
     from ..analysis.compare import ComparisonReport
     from ..analysis.length import LengthReport
-    from ..analysis.memory import Memory
+    from ..analysis.memory import NetworkMemory
     from ..analysis.speed import Speed
 
 WORD = 0.24
@@ -111,7 +111,7 @@ def draw_boundaries(sentence: Boundaries) -> Figure:
     return figure
 
 
-def draw_memories(networks: Sequence[Memory]) -> Figure:
+def draw_memories(networks: Sequence[NetworkMemory]) -> Figure:
     """The shortest path by the span that it bridges, a line for each network, which ends where there are no paths."""
     with style():
         figure = Figure(figsize=(6.4, 3.8), layout="constrained")

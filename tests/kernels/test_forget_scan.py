@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Tensor
@@ -14,9 +9,9 @@ from torch import Tensor
 from fairseq_plugins.kernels import BACKEND_VARIABLE, dispatch
 from fairseq_plugins.kernels.forget_scan import cpu, forget_scan, reference
 from fairseq_plugins.modules import forget_scan as public
+from tests.kernels.interpreter import IS_INTERPRETED, run_under_interpreter
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
-IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 BACKENDS = ["eager", "cpp"] + (["triton"] if IS_INTERPRETED or torch.cuda.is_available() else [])
 
 
@@ -33,19 +28,7 @@ def problem(steps: int, batch_size: int, features: int, dtype: torch.dtype = tor
 
 def test_under_the_interpreter() -> None:
     """All tests of this file, with the backend for GPUs."""
-    if IS_INTERPRETED:
-        pytest.skip("this is the interpreter")
-    pytest.importorskip("triton", reason="triton is not installed (extra dev, Linux only)")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
-    finished = subprocess.run(
-        command,
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        cwd=Path(__file__).resolve().parents[2],
-        capture_output=True,
-        text=True,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert " passed" in finished.stdout
+    run_under_interpreter(__file__)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

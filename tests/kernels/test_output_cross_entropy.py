@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_plugins.kernels.output_cross_entropy import chunked, output_cross_entropy, reference
+from fairseq_plugins.kernels import BACKEND_VARIABLE
+from fairseq_plugins.kernels.output_cross_entropy import eager, output_cross_entropy, reference
 
 PADDING = 1
 
@@ -22,11 +23,20 @@ def problem(
     return features, weight, torch.randn(types, dtype=dtype, requires_grad=True) if bias else None, target
 
 
+def test_another_backend_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    *inputs, target = problem(9, 6, 3)
+    loss, _ = output_cross_entropy(*inputs, target, PADDING)
+    assert "OutputCrossEntropy" in loss.grad_fn.name()
+    monkeypatch.setenv(BACKEND_VARIABLE, "reference")
+    loss, _ = output_cross_entropy(*inputs, target, PADDING)
+    assert "OutputCrossEntropy" not in loss.grad_fn.name()
+
+
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few tokens make several chunks, the last one shorter."""
-    monkeypatch.setattr(chunked, "_CHUNK_NUMBERS", 100)
-    monkeypatch.setattr(chunked, "_LEAST_CHUNK", 4)
+    monkeypatch.setattr(eager, "_CHUNK_NUMBERS", 100)
+    monkeypatch.setattr(eager, "_LEAST_CHUNK", 4)
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])

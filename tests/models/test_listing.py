@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.listing import options_text
 from fairseq_plugins.models.presets import PRESETS
 from fairseq_plugins.modules import RECURRENT_KINDS
-from tests.commands import run_command
+from tests.commands import CHECKOUT, run_command
 
 
 def joined(text: str) -> str:
@@ -28,6 +30,15 @@ def test_a_kind() -> None:
     assert "--channels CHANNELS channels: block size minus one (default: 3)" in text
     assert "--cell {lstm,gru,rnn} cell inside the layers (default: lstm)" in text
     assert "--order" not in text
+
+
+def test_the_documentation_lists_the_options_of_all_kinds() -> None:
+    page = joined((CHECKOUT / "docs" / "recurrent_layers.md").read_text(encoding="utf-8"))
+    for name, kind in RECURRENT_KINDS.items():
+        assert f"`{name}`" in page
+        if dataclasses.fields(kind.options):
+            remedy = f"put the output of COLUMNS=110 python -m fairseq_plugins options {name} there"
+            assert joined(options_text(name)) in page, remedy
 
 
 @pytest.mark.parametrize(

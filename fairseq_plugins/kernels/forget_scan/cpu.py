@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,18 +13,11 @@ from torch import Tensor
 from .. import extension
 from .autograd import ForgetScan
 
-logger = logging.getLogger(__name__)
-
 
 @functools.cache
 def compiled() -> ModuleType | None:
     """The compiled module; None, after one warning, where it cannot be compiled."""
-    try:
-        return extension.load(Path(__file__).with_name("cpu.cpp"))
-    except (RuntimeError, OSError, ImportError, subprocess.SubprocessError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        logger.warning(f"the C++ kernels cannot be compiled here, so forget_scan runs on slower ones: {reason}")
-        return None
+    return extension.load_where_possible(Path(__file__).with_name("cpu.cpp"), "forget_scan")
 
 
 def refuses(gate: Tensor) -> str | None:

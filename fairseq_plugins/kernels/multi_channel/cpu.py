@@ -6,8 +6,6 @@ One autograd function for a sequence, and one for a step, whose weights are prep
 from __future__ import annotations
 
 import functools
-import logging
-import subprocess
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -28,20 +26,13 @@ from .specification import (
 )
 from .vectorized import input_bias
 
-logger = logging.getLogger(__name__)
-
 _DTYPES = (torch.float32, torch.float64)
 
 
 @functools.cache
 def compiled() -> ModuleType | None:
     """The compiled module; None, after one warning, where it cannot be compiled."""
-    try:
-        return extension.load(Path(__file__).with_name("cpu.cpp"))
-    except (RuntimeError, OSError, ImportError, subprocess.SubprocessError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        logger.warning(f"the C++ kernels cannot be compiled here, so MC-RNN runs on slower ones: {reason}")
-        return None
+    return extension.load_where_possible(Path(__file__).with_name("cpu.cpp"), "MC-RNN")
 
 
 @functools.cache

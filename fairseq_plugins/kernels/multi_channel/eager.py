@@ -66,7 +66,7 @@ class _Recurrence(torch.autograd.Function):
         hidden[:longest] = history.flip(0)
         cell_states = gates.new_empty(1 + steps, *cell_state.shape)
         cell_states[0] = cell_state
-        # What _Step says, for all steps.
+        # What _StepTensors says, for all steps.
         activations = gates.new_empty(steps, channels, batch_size, width)
         inner = gates.new_empty(steps, channels, batch_size, 0 if cell == "rnn" else hidden_size)
         keeps_s = connection == "state" or cell == "gru"
@@ -82,7 +82,7 @@ class _Recurrence(torch.autograd.Function):
             elif cell == "gru":
                 outputs_read = specification.outputs_read(gates)
                 _sum_history(specification, temporal[t], hidden, row).mul_(_reciprocal(outputs_read))
-            step = _Step(activations[t], inner[t], temporal[t], cell_states[t])
+            step = _StepTensors(activations[t], inner[t], temporal[t], cell_states[t])
             output, cell_state = _cell_forward(cell, gates[t], candidate_bias, step)
             _roll_into(hidden[row], output)
             if cell_state is not None:
@@ -122,7 +122,7 @@ class _Recurrence(torch.autograd.Function):
                 grad_cell_state = grad_cell_state + grad_cell_states[t + 1]
             grad_output = grad_hidden[row].roll(-1, dims=0)
             grad_cell_state = grad_cell_state.roll(-1, dims=0)
-            step = _Step(activations[t], inner[t], temporal[t], cell_states[t])
+            step = _StepTensors(activations[t], inner[t], temporal[t], cell_states[t])
             grad_cell_state, grad_interpolated = _cell_backward(
                 cell, step, grad_output, grad_cell_state, grad_activations[t], grad_gates[t]
             )
@@ -196,7 +196,7 @@ def _sum_history(specification: MultiChannelSpecification, summed: Tensor, hidde
     return summed
 
 
-class _Step(NamedTuple):
+class _StepTensors(NamedTuple):
     """What one step keeps for the backward pass, for all channels."""
 
     activations: Tensor  # (C, B, G * H): the recurrent share of the gates, then their activations
@@ -205,7 +205,9 @@ class _Step(NamedTuple):
     cell_state: Tensor  # (C, B, H): c(t - 1) of the LSTM
 
 
-def _cell_forward(cell: str, gates: Tensor, candidate_bias: Tensor | None, step: _Step) -> tuple[Tensor, Tensor | None]:
+def _cell_forward(
+    cell: str, gates: Tensor, candidate_bias: Tensor | None, step: _StepTensors
+) -> tuple[Tensor, Tensor | None]:
     """Eq. 3 for all channels: h(t) and, for the LSTM, c(t). Fills what of ``step`` is kept."""
     activations, inner, temporal, cell_state = step
     hidden_size = activations.size(-1) // GATES[cell]
@@ -227,7 +229,7 @@ def _cell_forward(cell: str, gates: Tensor, candidate_bias: Tensor | None, step:
 
 def _cell_backward(
     cell: str,
-    step: _Step,
+    step: _StepTensors,
     grad_output: Tensor,
     grad_cell_state: Tensor,
     grad_activations: Tensor,

@@ -8,6 +8,10 @@ Where the first dilation M^l0 is above 1, the last layer's outputs are fused ove
 by a causal filter of M^l0 weights, the same for all features (the paper's parameter counts leave no room for more),
 which starts as a mean; or by concatenation of the last M^l0 outputs, as in the authors' code. What lies before the
 sequence counts as zero there.
+
+What the paper leaves open, and what is done here: the stack has Eq. 4's L layers (Section 2.2 speaks of L - l0 once, a
+slip). The GRU is torch's, which applies the reset gate after the recurrent product; TensorFlow's, in the authors' code,
+applies it before.
 """
 
 from __future__ import annotations
@@ -167,6 +171,8 @@ class DilatedRNN(RecurrentNetwork):
         if w == 1:
             return output, before
         whole = torch.cat([before.transpose(0, 1), output])
+        # Slices: torch's convolutions take several times as long over a single channel, and unfolded windows w times
+        # the memory.
         windows = [whole[i : i + steps] for i in range(w)]
         if self.fusion == "concat":
             fused = torch.cat(windows, dim=-1)

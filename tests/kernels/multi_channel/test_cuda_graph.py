@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 
 from fairseq_plugins import kernels
 from fairseq_plugins.kernels.multi_channel.specification import CONNECTIONS, GATES
 from fairseq_plugins.modules import HigherOrderRNN, MultiChannelRNN
-from tests.commands import CHECKOUT
+from tests.commands import run_command
+from tests.kernels.interpreter import IS_INTERPRETED, run_under_interpreter
 
 from .results import by_steps, results_of
 
-IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if IS_INTERPRETED else "cuda"
 
 on_device = pytest.mark.skipif(
@@ -26,19 +22,7 @@ on_device = pytest.mark.skipif(
 
 def test_under_the_interpreter() -> None:
     """All tests of this file that need a device."""
-    if IS_INTERPRETED:
-        pytest.skip("this is the interpreter")
-    pytest.importorskip("triton", reason="triton is not installed (extra dev, Linux only)")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
-    finished = subprocess.run(
-        command,
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert " passed" in finished.stdout
+    run_under_interpreter(__file__)
 
 
 @pytest.fixture(autouse=True)
@@ -203,6 +187,5 @@ def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
         "import torch; from fairseq_plugins.modules import HigherOrderRNN, MultiChannelRNN\n"
         "MultiChannelRNN(2, 3)(torch.randn(1, 1, 2))\n"
     )
-    environment = {**os.environ, kernels.BACKEND_VARIABLE: "cuda_graph"}
-    finished = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    finished = run_command(["python", "-c", script], status=1, **{kernels.BACKEND_VARIABLE: "cuda_graph"})
     assert "FAIRSEQ_PLUGINS_BACKEND=cuda_graph needs triton: pip install triton" in finished.stderr

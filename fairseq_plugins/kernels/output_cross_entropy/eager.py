@@ -1,4 +1,4 @@
-"""Output projection, softmax, cross-entropy and all their gradients, a chunk of tokens at a time.
+"""Output projection, softmax, cross-entropy and all their gradients in torch's operations, a chunk of tokens at a time.
 
 Logits, probabilities and the logits' gradient of N tokens are tables of N x V numbers: at 4,000 tokens and 30,000 types
 half a gigabyte each. Here they exist for one chunk only, which stays in the cache; what is kept for the
@@ -21,6 +21,11 @@ _CHUNK_NUMBERS = 1 << 21
 _LEAST_CHUNK = 64
 
 
+def refuses(features: Tensor) -> str | None:
+    """It takes everything."""
+    return None
+
+
 def output_cross_entropy(
     features: Tensor,
     weight: Tensor,
@@ -29,21 +34,7 @@ def output_cross_entropy(
     padding: int,
     label_smoothing: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """The summed cross-entropy of an output layer, softmax(features weight^T + bias), against ``target``.
-
-    Differentiable once, in features, weight and bias. The softmax is computed in float32 at least.
-
-    Args:
-        features: (N, E).
-        weight: (V, E).
-        bias: (V,) or None.
-        target: (N,), the right type of each token.
-        padding: the type that does not count where it is the target.
-        label_smoothing: e; the right type's share of the target distribution is 1 - e, that of each other e / (V - 1).
-
-    Returns:
-        the loss (), in nats, and the part of it without smoothing (), which has no gradient; both float32 at least.
-    """
+    """See :func:`fairseq_plugins.kernels.output_cross_entropy.output_cross_entropy`."""
     if features.is_cpu:
         # Elsewhere their number would have to be fetched first.
         real = target.ne(padding).nonzero().squeeze(1)

@@ -1,0 +1,21 @@
+"""Triton's kernels on machines without a GPU: whole test files run again under Triton's interpreter."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.commands import CHECKOUT, run_command
+
+IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def run_under_interpreter(file: str) -> None:
+    """Runs the tests of a file in a process of their own, where :data:`IS_INTERPRETED`."""
+    if IS_INTERPRETED:
+        pytest.skip("this is the interpreter")
+    pytest.importorskip("triton", reason="triton is not installed (extra dev, Linux only)")
+    command = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", file]
+    finished = run_command(command, cwd=CHECKOUT, TRITON_INTERPRET="1")
+    assert " passed" in finished.stdout
