@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> None:
         results.update(work, attention=attention)
         for warning in attention["warnings"]:
             print(f"warning: {warning}")
-    print(f"translations: {log.parent}; scores: {work / 'results.json'}")
+    print(f"outputs: {log.parent}; scores: {work / 'results.json'}")
 
 
 def metric_of(configuration: Configuration, data: PreparedData) -> Metric:

@@ -26,6 +26,7 @@ PACKAGES = (
     "fairseq",
     "torch",
     "numpy",
+    "pytrec-eval-terrier",
     "sacrebleu",
     "sacremoses",
     "sentencepiece",

@@ -176,13 +176,14 @@ def write_report(
 ) -> None:
     """Writes the table's report: learning curves, scores by length, attention, samples, and how to do it again."""
     # Not at the head of the file: they import PyTorch, which what is said before does not wait for.
-    from ..report import classification, experiment, page, sections
+    from ..report import classification, experiment, page, progress, sections
 
     works = table.measure.systems({name: own[0].work for name, own in runs.items()})
     # Differences are to the baseline.
     works = dict(sorted(works.items(), key=lambda item: item[0] != table.baseline))
     data = data_of(next(iter(works.values())), next(iter(runs.values()))[0].found)
     figures = [sections.learning_curves_figure(works)]
+    figures += progress.figures(works, table.measure.name)
     is_of_pairs = data.preparation.kind == "pairs"
     if table.measure.metric is not None and is_of_pairs:
         # More would hide each other; the last rows are the paper's own systems.

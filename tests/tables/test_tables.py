@@ -110,14 +110,15 @@ def test_datasets_of_small_scale_share_their_corpora() -> None:
 
 
 def test_rows_whose_data_a_user_has_to_bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config, "CHECKOUT", tmp_path)
+    folder = property(lambda configuration: tmp_path / configuration.dataset)
+    monkeypatch.setattr(config.Configuration, "data_folder", folder)
     table = load_table("rcrn_table_8")
     rows = with_data(table, "paper").rows
     missing = [row for row in rows if row.missing]
     assert [row.system for row in missing] == [row.system for row in table.rows if "TrecQA" in row.system]
     assert missing[0].missing.startswith("not trained: bring TrecQA, prepared as configs/trecqa/_base.yaml says")
     assert with_data(table, "small") == table
-    prepared = tmp_path / "work" / "trecqa" / "data" / "preparation.json"
+    prepared = tmp_path / "trecqa" / "preparation.json"
     prepared.parent.mkdir(parents=True)
     prepared.write_text("{}", encoding="utf-8")
     assert with_data(table, "paper") == table
