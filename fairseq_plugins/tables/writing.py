@@ -80,6 +80,8 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
         metric = table.measure.metric
         test = "paired bootstrap (1,000 samples)" if metric is None else metric.significance_test
         notes.append(f"p: {test} against {table.baseline} with the same seed, for each seed.")
+        if len(seeds) >= 3:
+            notes.append(f"p over seeds: Welch's t-test of the seeds' figures against those of {table.baseline}.")
     return notes
 
 
@@ -120,6 +122,7 @@ def shown_columns(table: Table, rows: Sequence[Result]) -> dict[str, list[str]]:
         "updates": [f"{row.updates:,}" if row.updates else "–" for row in rows],
         "hours": [f"{row.hours:.2f}" if row.hours is not None else "–" for row in rows],
         f"p against {table.baseline}": [p_cell(row) for row in rows],
+        "p over seeds": [" / ".join(f"{p:.3f}" for p in row.over_seeds.values()) or "–" for row in rows],
         "note": [row.note for row in rows],
     }
     # A column that says nothing in any row is left out.

@@ -156,6 +156,6 @@ def test_small_scale_of_sequence_tasks(table: str, corpus: str, parts: list[str]
 
 
 def test_a_table_of_nothing_but_missing_data(tmp_path: Path) -> None:
-    table = load_table("rcrn_table_7")
-    with pytest.raises(InputError, match="prepare it as configs/scitail"):
-        workflow.check_data(workflow.plan_of(table, tmp_path, "paper", [1], 0, None, None))
+    with pytest.raises(InputError, match="nothing of it can be trained here: not trained: bring SciTail, as configs"):
+        workflow.main(["rcrn_table_7", "--gpus", "0", "--work", str(tmp_path / "work")])
+    assert not list(tmp_path.iterdir())
