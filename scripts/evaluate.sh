@@ -16,6 +16,7 @@
 #                      scripts/update_docs.sh. FAIRSEQ_PLUGINS_RESULTS=DIR takes another folder than results/
 #
 # Further options are passed on to fairseq-generate and win over the configuration: scripts/evaluate.sh CONFIG --beam 10
+# Of classifiers and rankers fairseq-validate is run instead, and generate/<subset>.predicted.tsv says what they predict.
 # Writes generate/<subset>.log (fairseq-generate's output, in subwords and therefore not scored there),
 # generate/<subset>.tok.<language> (tokens), generate/<subset>.<language> (text) and
 # generate/<subset>.log_probabilities.<language> (natural logarithms, one for each subword and the sentence's end), all in

@@ -373,7 +373,13 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of every command that prepares labelled texts."""
     parser.add_argument("--max-length", type=int, metavar="N", help="cut texts after N tokens")
     parser.add_argument("--words", type=int, metavar="N", help="types of the dictionary, 4 special symbols among them")
-    parser.add_argument("--min-count", type=int, default=1, metavar="N", help="rarer words are unknown; default: 1")
+    parser.add_argument(
+        "--min-count",
+        type=int,
+        metavar="N",
+        help="words that the training texts have less often are unknown, so that a vector for unknown words is "
+        "learned; default: 2, with --vectors 1",
+    )
     parser.add_argument(
         "--vectors",
         type=Path,
@@ -386,10 +392,13 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
 
 def common_choices(arguments: argparse.Namespace) -> dict[str, Any]:
     """What :func:`add_text_arguments` says, as fields of a preparation."""
+    min_count = arguments.min_count
+    if min_count is None:
+        min_count = 2 if arguments.vectors is None else 1
     return {
         "max_length": arguments.max_length,
         "dictionary_size": arguments.words,
-        "min_count": arguments.min_count,
+        "min_count": min_count,
         "vectors": None if arguments.vectors is None else arguments.vectors.name,
         "seed": arguments.seed,
     }

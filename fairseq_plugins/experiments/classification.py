@@ -9,8 +9,9 @@ from pathlib import Path
 
 from ..corpora.labelled_texts import LabelledTextsPreparation
 from ..errors import InputError
-from ..files import atomic_file, read_lines
+from ..files import read_lines
 from ..scoring.metrics import Outputs, References
+from ..scoring.predictions import read_predictions, write_predictions
 from . import fairseq_commands
 from .configuration import Configuration
 from .prepared_data import PreparedData
@@ -96,20 +97,11 @@ class Classification:
         return References([labels], [labels])
 
     def write(self, outputs: Outputs, folder: Path, data: PreparedData, subset: str) -> None:
-        """A table: what is predicted and, of each class, the natural logarithm of its probability."""
-        rows = list(zip(outputs.tokens, outputs.log_probabilities or (), strict=True))
-        count = len(rows[0][1]) if rows else 0
-        classes = getattr(data.preparation, "labels", [])
-        headings = classes if len(classes) == count else list(map(str, range(1, count + 1)))
-        with atomic_file(self._file(folder, subset)) as stream:
-            stream.write("\t".join(["predicted", *headings]) + "\n")
-            for predicted, numbers in rows:
-                stream.write("\t".join([predicted, *(f"{number:.6f}" for number in numbers)]) + "\n")
+        """See :mod:`..scoring.predictions`; the numbers are those of the classes, where there are some."""
+        write_predictions(self._file(folder, subset), outputs, getattr(data.preparation, "labels", []))
 
     def read(self, folder: Path, data: PreparedData, subset: str) -> Outputs:
-        rows = [line.split("\t") for line in read_lines(self._file(folder, subset))][1:]
-        classes = [row[0] for row in rows]
-        return Outputs(classes, classes, [[float(number) for number in row[1:]] for row in rows])
+        return read_predictions(self._file(folder, subset))
 
     def speed(self, log: Path) -> float | None:
         """fairseq-validate does not say it."""

@@ -86,7 +86,7 @@ def main(arguments: Sequence[str]) -> None:
         results.update(work, attention=attention)
         for warning in attention["warnings"]:
             print(f"warning: {warning}")
-    print(f"translations: {log.parent}; scores: {work / 'results.json'}")
+    print(f"outputs: {log.parent}; scores: {work / 'results.json'}")
     if options.record:
         print(f"record: {records.record(configuration, data, work, average, name, scores)}")
 

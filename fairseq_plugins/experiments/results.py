@@ -27,6 +27,7 @@ PACKAGES = (
     "fairseq",
     "torch",
     "numpy",
+    "pytrec-eval-terrier",
     "sacrebleu",
     "sacremoses",
     "sentencepiece",

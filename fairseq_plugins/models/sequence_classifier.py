@@ -50,7 +50,7 @@ class SequenceClassifier(BaseFairseqModel):
         complete(cfg, SequenceClassifierConfig)
         check_sizes(cfg, ("output_hidden_size",))
         check_task(task, "sequence_classifier", inputs=1)
-        encoder = TextEncoder(cfg, task.source_dictionary, task.tag_dictionary)
+        encoder = TextEncoder(cfg, task)
         return cls(encoder, poolings(cfg.pooling), cfg.output_hidden_size, cfg.dropout, len(task.labels))
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor, src_tags: Tensor | None = None) -> Tensor:

@@ -58,7 +58,7 @@ class SequencePairClassifier(BaseFairseqModel):
         complete(cfg, SequencePairClassifierConfig)
         check_sizes(cfg, ("projection_size", "highway_layers"))
         check_task(task, "sequence_pair_classifier", inputs=2)
-        encoder = TextEncoder(cfg, task.source_dictionary, task.tag_dictionary)
+        encoder = TextEncoder(cfg, task)
         pooled = poolings(cfg.pooling)
         return cls(encoder, pooled, cfg.projection_size, cfg.highway_layers, cfg.dropout, len(task.labels))
 

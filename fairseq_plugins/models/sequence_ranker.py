@@ -43,7 +43,7 @@ class SequenceRanker(BaseFairseqModel):
         """Raises InputError if the options contradict each other or the task."""
         complete(cfg, SequenceRankerConfig)
         check_task(task, "sequence_ranker", inputs=2)
-        return cls(TextEncoder(cfg, task.source_dictionary, task.tag_dictionary), cfg.attentive_pooling)
+        return cls(TextEncoder(cfg, task), cfg.attentive_pooling)
 
     def forward(
         self,

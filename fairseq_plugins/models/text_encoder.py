@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Optional
 import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
+from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig
 from torch import Tensor, nn
 
@@ -72,17 +73,18 @@ class TextEncoder(nn.Module):
 
     Args:
         cfg: the options.
-        dictionary: of words.
-        tags: of part-of-speech tags; None where there are none.
+        task: with the dictionaries of words and, where there are some, of part-of-speech tags. Where it builds the
+            model of a checkpoint, vectors are not read from their file again.
 
     Raises:
         InputError: an option that makes no sense, or a file that cannot be used.
     """
 
-    def __init__(self, cfg: Namespace | DictConfig, dictionary: Dictionary, tags: Dictionary | None = None) -> None:
+    def __init__(self, cfg: Namespace | DictConfig, task: FairseqTask) -> None:
         super().__init__()
         check_sizes(cfg, ("embed_dim", "hidden_size", "layers"))
-        self.words = WordRepresentation(cfg, dictionary, tags)
+        reads_vectors = not getattr(task, "is_from_checkpoint", False)
+        self.words = WordRepresentation(cfg, task.source_dictionary, task.tag_dictionary, reads_vectors)
         size = self.words.output_size
         self.dropout = nn.Dropout(cfg.dropout)
         self.projection: nn.Module = nn.Identity()
@@ -111,12 +113,15 @@ class WordRepresentation(nn.Module):
     Given vectors of which no word has its own start like learned ones of their standard deviation.
     """
 
-    def __init__(self, cfg: Namespace | DictConfig, dictionary: Dictionary, tags: Dictionary | None) -> None:
+    def __init__(
+        self, cfg: Namespace | DictConfig, dictionary: Dictionary, tags: Dictionary | None, reads_vectors: bool
+    ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(len(dictionary), cfg.embed_dim, padding_idx=dictionary.pad())
         nn.init.normal_(self.embedding.weight, std=cfg.embed_init_std)
         if cfg.embed_path is not None:
-            load_word_vectors(self.embedding, dictionary, cfg.embed_path)
+            if reads_vectors:
+                load_word_vectors(self.embedding, dictionary, cfg.embed_path)
             self.embedding.weight.requires_grad_(cfg.train_embed)
         nn.init.zeros_(self.embedding.weight[dictionary.pad()])
         self.characters = self.context = self.tags = None

@@ -20,7 +20,7 @@ from ..experiments.train import STATISTICS
 from ..files import read_lines
 from ..scoring.metrics import Column, Metric, metrics_of
 from ..terminal import cell
-from . import classification, sections
+from . import classification, progress, sections
 from .page import Drawing, Experiment, Report, ReportTable, Sample
 
 SAMPLES = 5
@@ -43,6 +43,8 @@ def experiment_report(work: Path, figures: Sequence[Drawing] = (), samples: Sequ
     name = _name(work, configuration)
     curves = sections.learning_curves_figure({name: work}) if (work / STATISTICS).is_file() else None
     matrices = classification.figures({name: work}, data) if data else []
+    if data:
+        matrices = progress.figures({name: work}, data.preparation.metric) + matrices
     picked = classification.picked_words_table(work, data) if data else []
     facts = [
         f"Architecture {architecture}" if (architecture := option(results.command(found), "--arch", "-a")) else "",
@@ -80,7 +82,8 @@ def systems_report(works: Mapping[str, Path], title: str, subtitle: str, notice:
     if trained:
         figures.append(sections.learning_curves_figure(trained))
     prepared = next(filter(None, map(results.prepared_data, found.values())), None)
-    figures += classification.figures(trained, prepared) if prepared else []
+    if prepared:
+        figures += progress.figures(trained, prepared.preparation.metric) + classification.figures(trained, prepared)
     known = {name: _translated_data(work, found[name]) for name, work in trained.items()}
     translated = {name: data for name, data in known.items() if data is not None}
     if translated:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .metrics import Column, Metric, Outputs, References, register_metric
+from .predictions import read_predictions
 from .significance import SAMPLES, SEED, Comparison
 
 
@@ -28,6 +30,9 @@ class Accuracy(Metric):
         """
         pairs = zip(outputs.tokens, references.tokens[0], strict=True)
         return np.array([[predicted == label, 1] for predicted, label in pairs], dtype=float).reshape(-1, 2)
+
+    def read(self, path: Path) -> Outputs:
+        return read_predictions(path)
 
     def scores_of(self, summed: np.ndarray) -> np.ndarray:
         return 100 * summed[:1] / summed[1]

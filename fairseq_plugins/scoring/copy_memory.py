@@ -5,11 +5,13 @@ An output is the ten symbols, a reference the ten that were to be copied.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
 from .metrics import Column, Metric, Outputs, References, register_metric
+from .predictions import read_predictions
 
 
 class CopyMemory(Metric):
@@ -18,7 +20,7 @@ class CopyMemory(Metric):
     name: ClassVar[str] = "copy_memory"
     label: ClassVar[str] = "cross-entropy of copied symbols"
     columns = (
-        Column("copy_cross_entropy", "cross-entropy (nats)", "cross-entropy", False, ".3f", paper="cross_entropy"),
+        Column("copy_cross_entropy", "cross-entropy (nats)", "cross-entropy", False, paper="cross_entropy"),
         Column("copy_accuracy", "symbols right (%)", paper="symbols", largest=100),
     )
     decoding: ClassVar[str] = "classification"
@@ -28,6 +30,9 @@ class CopyMemory(Metric):
         numbers = self.log_probabilities(outputs)
         rows = zip(numbers, outputs.tokens, references.tokens[0], strict=True)
         return np.array([[-sum(row), *_right(predicted.split(), wanted.split())] for row, predicted, wanted in rows])
+
+    def read(self, path: Path) -> Outputs:
+        return read_predictions(path)
 
     def scores_of(self, summed: np.ndarray) -> np.ndarray:
         values = {"copy_cross_entropy": summed[0] / summed[2], "copy_accuracy": 100 * summed[1] / summed[2]}

@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..errors import InputError
-from ..files import read_lines
 from .metrics import Column, Metric, Outputs, References, register_metric
+from .predictions import read_predictions
 
 TIES_SEED = 12345
 
@@ -51,13 +51,13 @@ class Ranking(Metric):
         return np.array([single.scores_of(row)[0] for row in self.statistics(outputs, references)])
 
     def read(self, path: Path) -> Outputs:
-        lines = list(read_lines(path))
-        for number, line in enumerate(lines, 1):
+        outputs = read_predictions(path)
+        for number, line in enumerate(outputs.tokens, 1):
             try:
                 float(line)
             except ValueError:
-                raise InputError(f"{path}, line {number}: '{line}' is no score of a candidate") from None
-        return Outputs(lines, lines)
+                raise InputError(f"{path}: '{line}', of candidate {number}, is no score") from None
+        return outputs
 
     def signature(self, column: Column, references: References, bootstrap: str | None = None) -> str:
         return f"{super().signature(column, references, bootstrap)}|ties:random-{TIES_SEED}|trec_eval"

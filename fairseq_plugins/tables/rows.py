@@ -48,6 +48,7 @@ class Result:
         hours: of training, mean over the seeds
         seeds: ours by seed, then by column
         significance: against the table's baseline with the same seed: by seed, then by column
+        over_seeds: of three seeds or more, the p-value of Welch's t-test against the baseline's, by column
         note: why there is nothing of ours, or what to know of the paper's figure
     """
 
@@ -62,6 +63,7 @@ class Result:
     hours: float | None = None
     seeds: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     significance: Mapping[int, Mapping[str, Comparison]] = field(default_factory=dict)
+    over_seeds: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
 
 
@@ -111,6 +113,9 @@ def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], s
     if row.baseline in runs and row.system != row.baseline:
         for run, baseline in zip(own, runs[row.baseline], strict=True):
             significance[run.seed] = table.measure.compared(baseline.work, run.work, run.found, columns)
+    over_seeds = {}
+    if row.baseline in runs and row.system != row.baseline:
+        over_seeds = p_over_seeds(runs[row.baseline], own, columns)
     return Result(
         row.system,
         row.figures,
@@ -123,5 +128,26 @@ def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], s
         statistics.fmean(run.found["train_seconds"] for run in own) / 3600,
         {run.seed: run.figures for run in own},
         significance,
+        over_seeds,
         note,
     )
+
+
+def p_over_seeds(
+    baseline: Sequence[SeededRun], system: Sequence[SeededRun], columns: Sequence[str]
+) -> dict[str, float]:
+    """Welch's t-test of the figures of several seeds, by column; nothing for fewer than three seeds.
+
+    The p-value is 1 where all figures are the same.
+    """
+    # Not at the head of the file: tables of one seed do not wait for it.
+    from scipy.stats import ttest_ind
+
+    if min(len(baseline), len(system)) < 3:
+        return {}
+    found = {}
+    for column in columns:
+        theirs, ours = ([run.figures[column] for run in runs] for runs in (baseline, system))
+        is_constant = len({*theirs, *ours}) == 1
+        found[column] = 1.0 if is_constant else float(ttest_ind(theirs, ours, equal_var=False).pvalue)
+    return found

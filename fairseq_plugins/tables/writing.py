@@ -80,6 +80,8 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
         metric = table.measure.metric
         test = "paired bootstrap (1,000 samples)" if metric is None else metric.significance_test
         notes.append(f"p: {test} against {table.baseline} with the same seed, for each seed.")
+        if len(seeds) >= 3:
+            notes.append(f"p over seeds: Welch's t-test of the seeds' figures against those of {table.baseline}.")
     return notes
 
 
@@ -120,6 +122,7 @@ def shown_columns(table: Table, rows: Sequence[Result]) -> dict[str, list[str]]:
         "updates": [f"{row.updates:,}" if row.updates else "–" for row in rows],
         "hours": [f"{row.hours:.2f}" if row.hours is not None else "–" for row in rows],
         f"p against {table.baseline}": [p_cell(row) for row in rows],
+        "p over seeds": [" / ".join(f"{p:.3f}" for p in row.over_seeds.values()) or "–" for row in rows],
         "note": [row.note for row in rows],
     }
     # A column that says nothing in any row is left out.
@@ -176,13 +179,14 @@ def write_report(
 ) -> None:
     """Writes the table's report: learning curves, scores by length, attention, samples, and how to do it again."""
     # Not at the head of the file: they import PyTorch, which what is said before does not wait for.
-    from ..report import classification, experiment, page, sections
+    from ..report import classification, experiment, page, progress, sections
 
     works = table.measure.systems({name: own[0].work for name, own in runs.items()})
     # Differences are to the baseline.
     works = dict(sorted(works.items(), key=lambda item: item[0] != table.baseline))
     data = data_of(next(iter(works.values())), next(iter(runs.values()))[0].found)
     figures = [sections.learning_curves_figure(works)]
+    figures += progress.figures(works, table.measure.name)
     is_of_pairs = data.preparation.kind == "pairs"
     if table.measure.metric is not None and is_of_pairs:
         # More would hide each other; the last rows are the paper's own systems.

@@ -140,6 +140,10 @@ def test_vectors_bring_words_of_held_out_texts(tmp_path: Path, monkeypatch: pyte
     run(labelled_tables, monkeypatch, *options, "--vectors", vectors, "--output", tmp_path / "out")
     words = [line.split()[0] for line in lines(tmp_path / "out/dictionary/text.txt")]
     assert "new" in words and "absent" not in words and "words" not in words
+    assert "cats" in words, "with vectors, words that occur once are known"
+    run(labelled_tables, monkeypatch, *options, "--output", tmp_path / "learned")
+    known = [line.split()[0] for line in lines(tmp_path / "learned/dictionary/text.txt")]
+    assert "cats" in known and "Some" not in known, "a vector for unknown words is learned from rare ones"
 
 
 def test_trec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

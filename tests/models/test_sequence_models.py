@@ -126,6 +126,10 @@ def test_given_vectors_are_not_trained(tmp_path: Path) -> None:
     assert embedding.weight[4].tolist() == [1, 2, 3] and embedding.weight[6].tolist() == [-1, 0, 0.5]
     assert embedding.weight[1].tolist() == [0, 0, 0], "padding has none"
     assert classifier(embed_dim=3, embed_path=path, train_embed=True).encoder.words.embedding.weight.requires_grad
+    task = labelled_task()
+    task.is_from_checkpoint = True
+    cfg = SequenceClassifierConfig(**{**SMALL, "embed_dim": 3, "embed_path": str(tmp_path / "moved away")})
+    SequenceClassifier.build_model(cfg, task)
     headed = write_vectors(tmp_path / "headed.txt", "2 3", "w0 1 2 3")
     assert classifier(embed_dim=3, embed_path=headed).encoder.words.embedding.weight[4].tolist() == [1, 2, 3]
 

@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score, average_precision_score
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.scoring.accuracy import confusion, mcnemar, summary
 from fairseq_plugins.scoring.metrics import Outputs, References, metric_named
+from fairseq_plugins.scoring.predictions import write_predictions
 from fairseq_plugins.scoring.ranking import question_scores
 
 
@@ -77,10 +78,22 @@ def test_ties_are_broken_at_random_with_a_seed() -> None:
 def test_scores_that_are_no_numbers(tmp_path: Path) -> None:
     path = tmp_path / "scores"
     path.write_text("0.5\nhigh\n", encoding="utf-8")
-    with pytest.raises(InputError, match="scores, line 2: 'high' is no score of a candidate"):
+    with pytest.raises(InputError, match="scores: 'high', of candidate 2, is no score"):
         metric_named("ranking").read(path)
     with pytest.raises(ValueError, match="a score is no number"):
         question_scores([math.nan], [True], ["q"])
+
+
+def test_predictions_are_read_as_they_were_written(tmp_path: Path) -> None:
+    made = Outputs(["a", "b"], ["a", "b"], [[-0.25, -1.5], [-2.0, -0.125]])
+    write_predictions(tmp_path / "predicted.tsv", made, ["a", "b"])
+    assert metric_named("accuracy").read(tmp_path / "predicted.tsv") == made
+    assert (tmp_path / "predicted.tsv").read_text(encoding="utf-8").startswith("predicted\ta\tb\na\t-0.25")
+    (tmp_path / "plain").write_text("a\nb\n", encoding="utf-8")
+    assert metric_named("accuracy").read(tmp_path / "plain").tokens == ["a", "b"]
+    (tmp_path / "damaged").write_text("predicted\ta\na\tx\n", encoding="utf-8")
+    with pytest.raises(InputError, match="damaged, line 2: could not convert string to float: 'x'; evaluate"):
+        metric_named("accuracy").read(tmp_path / "damaged")
 
 
 def test_copy_memory_by_hand() -> None:

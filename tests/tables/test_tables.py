@@ -10,6 +10,7 @@ from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as config
 from fairseq_plugins.experiments import fairseq_commands as commands
 from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.tables.rows import SeededRun, p_over_seeds
 from fairseq_plugins.tables.tables import TABLES, SmallScale, load_small_scale, load_table, with_data
 from fairseq_plugins.tables.workflow import as_arguments
 
@@ -110,14 +111,27 @@ def test_datasets_of_small_scale_share_their_corpora() -> None:
 
 
 def test_rows_whose_data_a_user_has_to_bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config, "CHECKOUT", tmp_path)
+    folder = property(lambda configuration: tmp_path / configuration.dataset)
+    monkeypatch.setattr(config.Configuration, "data_folder", folder)
     table = load_table("rcrn_table_8")
     rows = with_data(table, "paper").rows
     missing = [row for row in rows if row.missing]
     assert [row.system for row in missing] == [row.system for row in table.rows if "TrecQA" in row.system]
-    assert missing[0].missing.startswith("not trained: bring TrecQA, prepared as configs/trecqa/_base.yaml says")
+    assert missing[0].missing.startswith("not trained: bring TrecQA, as configs/trecqa/_base.yaml says")
     assert with_data(table, "small") == table
-    prepared = tmp_path / "work" / "trecqa" / "data" / "preparation.json"
+    prepared = tmp_path / "trecqa" / "preparation.json"
     prepared.parent.mkdir(parents=True)
     prepared.write_text("{}", encoding="utf-8")
     assert with_data(table, "paper") == table
+
+
+def test_p_over_seeds() -> None:
+    def runs(*figures: float) -> list[SeededRun]:
+        return [SeededRun(seed, Path(), {}, {"accuracy": figure}) for seed, figure in enumerate(figures)]
+
+    assert p_over_seeds(runs(1.0, 2.0), runs(3.0, 4.0), ["accuracy"]) == {}, "two seeds are too few"
+    assert p_over_seeds(runs(5.0, 5.0, 5.0), runs(5.0, 5.0, 5.0), ["accuracy"]) == {"accuracy": 1.0}
+    found = p_over_seeds(runs(1.0, 2.0, 3.0), runs(2.0, 3.0, 4.0), ["accuracy"])["accuracy"]
+    # t = -1 / sqrt(1 / 3 + 1 / 3) with 4 degrees of freedom.
+    assert found == pytest.approx(0.2879, abs=1e-4)
+    assert p_over_seeds(runs(90.0, 90.1, 90.2), runs(95.0, 95.1, 95.2), ["accuracy"])["accuracy"] < 1e-5

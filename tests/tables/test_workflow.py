@@ -133,3 +133,29 @@ def test_a_recipe_takes_the_configurations_of_that_name(tmp_path: Path) -> None:
 def test_a_table_without_the_recipe_says_so() -> None:
     with pytest.raises(InputError, match="--recipe paper: the rows of mc_rnn_table_2 have no such recipe"):
         load_table("mc_rnn_table_2", "paper")
+
+
+@pytest.mark.parametrize(
+    ("table", "corpus", "parts"),
+    [
+        ("rcrn_table_5", "classification", ["builtin.labelled --task classification", "--text text --label label"]),
+        ("rcrn_table_6", "entailment", ["--text premise --text hypothesis --label label"]),
+        ("rcrn_table_8", "ranking", ["--text question --text candidate --label label --group group"]),
+        ("dilated_rnn_figure_3", "copy_memory", ["prepare_copy_memory.sh --length 20 --sequences 200"]),
+        ("dilated_rnn_figure_4", "noisy_digits", ["prepare_pixels.sh --small --length 100"]),
+    ],
+)
+def test_small_scale_of_sequence_tasks(table: str, corpus: str, parts: list[str], tmp_path: Path) -> None:
+    plan = workflow.plan_of(load_table(table), tmp_path, "small", [1], 0, None, None)
+    assert list(plan["corpora"]) == [corpus]
+    for part in parts:
+        assert part in plan["corpora"][corpus]
+    for experiment in plan["experiments"].values():
+        assert experiment["requires"] == [f"corpora/{corpus}/data/preparation.json"]
+        assert "--max-update" in experiment["command"] and "--subset test" in experiment["command"]
+
+
+def test_a_table_of_nothing_but_missing_data(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing of it can be trained here: not trained: bring SciTail, as configs"):
+        workflow.main(["rcrn_table_7", "--gpus", "0", "--work", str(tmp_path / "work")])
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,138 @@
+"""Sequence tasks from text to predictions by the scripts, on a handful of built-in examples."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.corpora.builtin.facts import TASKS, generate
+from fairseq_plugins.files import read_lines
+from fairseq_plugins.scoring.metrics import Outputs, References, metric_named
+from tests.commands import CHECKOUT, run_command
+
+SIZES = {"train": 60, "valid": 10, "test": 13}
+SMALL = ["--embed-dim", "8", "--hidden-size", "8", "--max-update", "6", "--num-workers", "0"]
+
+
+def script(name: str, *arguments: object, status: int = 0, stdin: str | None = None):
+    command = [CHECKOUT / "scripts" / f"{name}.sh", *map(str, arguments)]
+    return run_command(command, status=status, stdin=stdin, PYTHON=sys.executable)
+
+
+def prepared(folder: Path, task: str, *options: str) -> Path:
+    """Built-in texts of a task, prepared."""
+    for split, rows in generate(task, sizes=SIZES).items():
+        text = "".join("\t".join(row) + "\n" for row in [TASKS[task], *rows])
+        (folder / f"{split}.tsv").write_text(text, encoding="utf-8")
+    files = [part for split in SIZES for part in (f"--{split}", folder / f"{split}.tsv")]
+    script("prepare_labelled_texts", *files, *options, "--workers", 1, "--output", folder / "data")
+    return folder / "data"
+
+
+def trained(configuration: str, data: Path, work: Path, *options: object) -> dict:
+    """Trains and evaluates; returns ``results.json``."""
+    place = [CHECKOUT / "configs" / configuration, "--work", work, "--data", data, "--gpus", 0]
+    script("train", *place, *options)
+    script("evaluate", *place)
+    return json.loads((work / "results.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The prepared data and the work folder of a classifier."""
+    folder = tmp_path_factory.mktemp("classification")
+    data = prepared(folder, "classification", "--text", "text", "--label", "label", "--lowercase")
+    trained("trec/rcrn.yaml", data, folder / "work", *SMALL)
+    return data, folder / "work"
+
+
+def lines(path: Path) -> list[str]:
+    return list(read_lines(path))
+
+
+def test_a_classifier_is_scored_over_every_text(classifier: tuple[Path, Path]) -> None:
+    data, work = classifier
+    results = json.loads((work / "results.json").read_text(encoding="utf-8"))
+    predicted = [line.split("\t")[0] for line in lines(work / "generate" / "test.predicted.tsv")[1:]]
+    labels = lines(data / "raw" / "test.label")
+    assert len(predicted) == SIZES["test"]
+    right = sum(a == b for a, b in zip(predicted, labels, strict=True))
+    assert results["accuracy"] == pytest.approx(100 * right / len(labels), abs=0.005)
+    assert results["updates"] == 6 and results["parameters"] > 0
+
+
+def test_text_in_classes_out(classifier: tuple[Path, Path], tmp_path: Path) -> None:
+    data, work = classifier
+    checkpoint = work / "checkpoints" / "checkpoint_best.pt"
+    texts = lines(data / "raw" / "test.input0")
+    finished = script("predict", checkpoint, "--gpus", 0, stdin="\n".join([*texts[:4], "", "  An unseen WORD "]) + "\n")
+    shown = finished.stdout.splitlines()
+    assert len(shown) == 6 and shown[4] == "", "as many predictions out as lines in"
+    expected = [line.split("\t")[0] for line in lines(work / "generate" / "test.predicted.tsv")[1:5]]
+    assert [line.split("\t")[0] for line in shown[:4]] == expected
+    shares = dict(pair.split("=") for pair in shown[5].split("\t")[1].split())
+    assert sum(map(float, shares.values())) == pytest.approx(1, abs=0.001)
+    assert max(shares, key=lambda label: float(shares[label])) == shown[5].split("\t")[0]
+    error = script("predict", checkpoint, status=1, stdin="one\ttwo\n").stderr.splitlines()[-1]
+    assert error == "error: standard input, line 1: 2 texts, but the model reads text"
+
+
+def test_the_report_shows_confusions_and_picked_words(classifier: tuple[Path, Path], tmp_path: Path) -> None:
+    _, work = classifier
+    script("report", work, "--output", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "confusion matrix" in page and "Words that pooling picked" in page and "Convergence" in page
+
+
+def test_candidates_are_ranked(tmp_path: Path) -> None:
+    columns = ["--text", "question", "--text", "candidate", "--label", "label", "--group", "group"]
+    data = prepared(tmp_path, "ranking", *columns)
+    results = trained("wikiqa/ap_bilstm.yaml", data, tmp_path / "work", *SMALL)
+    scores = [line.split("\t")[0] for line in lines(tmp_path / "work" / "generate" / "test.predicted.tsv")[1:]]
+    labels, groups = (lines(data / "raw" / f"test.{column}") for column in ("label", "group"))
+    assert len(scores) == len(labels) == 6 * SIZES["test"]
+    pairs = [f"{group} {label}" for group, label in zip(groups, labels, strict=True)]
+    expected = metric_named("ranking").scores(Outputs(scores, scores), References([pairs], [pairs]))
+    assert {name: results[name] for name in ("map", "mrr")} == {name: expected[name] for name in ("map", "mrr")}
+
+
+def test_pairs_are_classified(tmp_path: Path) -> None:
+    data = prepared(tmp_path, "entailment", "--text", "premise", "--text", "hypothesis", "--label", "label")
+    results = trained("snli/rcrn.yaml", data, tmp_path / "work", *SMALL, "--projection-size", "6")
+    assert 0 <= results["accuracy"] <= 100
+    checkpoint = tmp_path / "work" / "checkpoints" / "checkpoint_best.pt"
+    finished = script("predict", checkpoint, "--gpus", 0, stdin="The doctor paid.\tThe pilot was paid.\n")
+    assert finished.stdout.split("\t")[0] in ("entailment", "contradiction", "neutral")
+
+
+@pytest.mark.parametrize(
+    ("preparation", "configuration", "key"),
+    [
+        (["prepare_copy_memory", "--length", "5", "--sequences", "9"], "copy_memory_500/dilated_rnn.yaml", "copy"),
+        (["prepare_pixels", "--small", "--length", "70"], "noisy_mnist_1000/dilated_cnn.yaml", "accuracy"),
+    ],
+)
+def test_long_memory(tmp_path: Path, preparation: Sequence[str], configuration: str, key: str) -> None:
+    script(*preparation, "--workers", 1, "--output", tmp_path / "data")
+    options = ["--layers", "3", "--max-update", "3", "--batch-size", "32", "--num-workers", "0"]
+    results = trained(configuration, tmp_path / "data", tmp_path / "work", *options)
+    assert results["updates"] == 3
+    assert 0 <= results["accuracy" if key == "accuracy" else "copy_accuracy"] <= 100
+    assert key == "accuracy" or results["copy_cross_entropy"] > 0
+
+
+def test_bad_input_is_one_sentence(classifier: tuple[Path, Path], tmp_path: Path) -> None:
+    data, work = classifier
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("the 1 2 3\n", encoding="utf-8")
+    place = [CHECKOUT / "configs/trec/bilstm.yaml", "--work", tmp_path / "work", "--data", data, "--gpus", 0]
+    finished = script("train", *place, *SMALL, "--embed-path", vectors, status=None)
+    assert finished.returncode != 0
+    assert f"{vectors}, line 1: a vector of 3 numbers, but --embed-dim is 8" in finished.stdout + finished.stderr
+    place[0] = CHECKOUT / "configs/snli/bilstm.yaml"
+    finished = script("train", *place, *SMALL, status=None)
+    assert "sequence_pair_classifier reads 2 texts an example; the data has 1" in finished.stdout + finished.stderr
