@@ -5,34 +5,29 @@ Every step is one of the scripts that a user's own experiment takes; the command
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from tqdm import tqdm
+from typing import Any
 
 from ..corpora.builtin import SUFFIXES
 from ..errors import InputError
 from ..files import read_lines
-from ..scoring.metrics import Outputs, metric_named
+from ..scoring.metrics import Metric, Outputs, metric_named
 from ..terminal import table
 from . import configuration as configurations
-from . import processes, results
-from .command_line import ScriptParser, builtin_corpus, main_of, script
+from . import processes, records, results
+from .command_line import ScriptParser, builtin_corpus, main_of, script, work_folder
 from .configuration import CHECKOUT
 from .decoding import decoding_of
-from .fairseq_commands import option
 from .prepared_data import PreparedData
-from .train import parse_statistics
+from .quickstart_steps import heading, show_samples, step, train_side_by_side
 
 SYSTEMS = {"MC-RNN-3": "mc_rnn_3", "RNNSearch": "rnnsearch"}
-SAMPLES = 5
 LEAD = 8
 
 
@@ -74,18 +69,27 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--sentence")
     parser.add_argument("--max-update", type=int)
     parser.add_argument("--work", type=Path)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--record", action="store_true")
     options = parser.parse_args(arguments)
     if options.max_update is not None and options.max_update < 1:
         raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
     # One thread for each of the two trainings; more would only get into each other's way.
     os.environ["OMP_NUM_THREADS"] = "1"
     if options.task == "classification":
-        from . import quickstart_classification  # it has its steps from here
+        from . import quickstart_classification
 
-        work = Path(os.path.abspath(options.work or CHECKOUT / "work" / quickstart_classification.FOLDER))
+        if options.seed is not None or options.record:
+            raise InputError("--seed and --record are for the tasks that translate or summarize")
+        work = work_folder(options.work or CHECKOUT / "work" / quickstart_classification.FOLDER)
         return quickstart_classification.run(work, options.sentence, options.max_update)
     task = TASKS[options.task]
-    work = Path(os.path.abspath(options.work or CHECKOUT / "work" / task.configurations))
+    default = CHECKOUT / "work" / task.configurations
+    if options.seed is not None:
+        # Trainings go on where they stopped: another seed is another folder.
+        default = default.with_name(f"{default.name}_seed_{options.seed}")
+    work = work_folder(options.work or default)
+    refuse_another_seed(work, options.seed)
     started = time.monotonic()
 
     text, data = work / "text", work / "data"
@@ -95,6 +99,7 @@ def main(arguments: list[str]) -> None:
 
     heading("Training both models, one thread each")
     limit = [] if options.max_update is None else ["--max-update", options.max_update]
+    limit += [] if options.seed is None else ["--seed", options.seed]
     places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in SYSTEMS.items()}
     train_side_by_side(
         {name: [script("train"), preset(task, name), *place, *limit] for name, place in places.items()},
@@ -103,7 +108,7 @@ def main(arguments: list[str]) -> None:
 
     heading("Translating the test set" if options.task == "translation" else "Writing headlines for the test set")
     for name, place in places.items():
-        step([script("evaluate"), preset(task, name), *place])
+        step([script("evaluate"), preset(task, name), *place, *(["--record"] if options.record else [])])
 
     source, target = SUFFIXES[options.task]
     output = f"test.{target}"
@@ -117,10 +122,15 @@ def main(arguments: list[str]) -> None:
     show_samples({task.names[0]: sources, "reference": references, task.names[1]: baseline, **written})
     heading("Scores on the test set")
     works = {task.names[1]: work / task.names[1].replace(" ", "_")}
-    score(works[task.names[1]], PreparedData.load(data), baseline)
+    prepared = PreparedData.load(data)
+    score(works[task.names[1]], prepared, baseline)
+    if options.record:
+        found = results.load(works[task.names[1]])
+        records.record_baseline(task.configurations, task.names[1].replace(" ", "_"), found)
     works |= {name: work / model for name, model in SYSTEMS.items()}
     rows, explanations = results.overview(works)
-    print(table(rows), *explanations, sep="\n")
+    notes = add_recorded(rows, task, metric_named(prepared.preparation.metric), options.max_update is None)
+    print(table(rows), *explanations, *notes, sep="\n")
 
     heading("A report")
     page = work / "report.html"
@@ -143,11 +153,6 @@ def main(arguments: list[str]) -> None:
     print(f"The report, with learning curves and what the models attended to: {page}")
 
 
-def heading(title: str) -> None:
-    """Prints a step's title."""
-    print(f"\n== {title} ==", flush=True)
-
-
 def preset(task: Task, system: str) -> str:
     """The path of a system's configuration."""
     return str(CHECKOUT / "configs" / task.configurations / f"{SYSTEMS[system]}.yaml")
@@ -158,80 +163,57 @@ def updates(task: Task, system: str) -> int:
     return int(configurations.load(preset(task, system)).train["max-update"].text)
 
 
-def step(command: Sequence[object]) -> None:
-    """Prints and runs one command, whose errors speak for themselves."""
-    arguments = [str(part) for part in command]
-    print(f"$ {processes.shown(arguments)}", flush=True)
-    if status := subprocess.run(arguments).returncode:
-        sys.exit(status)
-
-
-def train_side_by_side(systems: dict[str, Sequence[object]], totals: dict[str, int]) -> None:
-    """Runs one training command for each system at the same time, and shows how far they are.
-
-    Args:
-        systems: the command of each
-        totals: for how many updates each trains, unless its command says ``--max-update``
+def refuse_another_seed(work: Path, seed: int | None) -> None:
+    """Refuses to go on with the training of another seed.
 
     Raises:
-        InputError: one of them failed; the others are stopped.
+        InputError: a model in the folder was trained with one.
     """
-
-    async def train_all() -> None:
-        trainings = [
-            asyncio.create_task(_train(name, [str(part) for part in command], totals[name], position))
-            for position, (name, command) in enumerate(systems.items())
-        ]
-        try:
-            await asyncio.gather(*trainings)
-        finally:
-            for training in trainings:
-                training.cancel()
-            await asyncio.gather(*trainings, return_exceptions=True)
-
-    asyncio.run(train_all())
+    for model in SYSTEMS.values():
+        known = results.load(work / model).get("seed")
+        if seed is not None and known not in (None, seed):
+            raise InputError(f"{work / model} was trained with seed {known}, not {seed}; name another folder by --work")
 
 
-async def _train(name: str, command: list[str], total: int, position: int) -> None:
-    """One training: a bar on a terminal, and a line at the end of each epoch."""
-    tqdm.write(f"$ {processes.shown(command)}")
-    total = int(option(command, "--max-update") or total)
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, limit=1 << 20
-    )
-    last_lines: list[str] = []
-    bar = tqdm(desc=name, total=total, position=position, unit=" updates", disable=None, leave=False)
-    try:
-        async for raw in process.stdout:
-            line = raw.decode("utf-8", errors="replace")
-            last_lines = [*last_lines[-30:], line]
-            statistics = parse_statistics(line)
-            if statistics is None:
-                continue
-            done = int(statistics["num_updates"])
-            bar.update(done - bar.n)
-            if statistics["split"] == "valid":
-                measure = "accuracy" if "accuracy" in statistics else "ppl"
-                label = "perplexity" if measure == "ppl" else measure
-                tqdm.write(f"{name}: {done:,} of {total:,} updates, development {label} {statistics[measure]:.2f}")
-        status = await process.wait()
-    finally:
-        bar.close()
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-            await process.wait()
-    if status != 0:
-        sys.stderr.writelines(last_lines)
-        raise InputError(f"{name}: {command[0]} ended with exit status {status}; its last lines stand above")
+def add_recorded(
+    rows: list[dict[str, Any]],
+    task: Task,
+    metric: Metric,
+    is_whole: bool,
+    known: Sequence[records.Record] | None = None,
+) -> list[str]:
+    """Adds the recorded range of each model to the rows of the scores, in a column of its own.
 
+    Args:
+        rows: a row for each system
+        task: of the quick start
+        metric: whose main number is compared
+        is_whole: whether the models were trained for as long as their configurations say
+        known: the recorded runs; those of the project unless they are given
 
-def show_samples(lines: dict[str, list[str]]) -> None:
-    """Some sentences of the test set, spread over it, with everything that was made of them."""
-    heading("Samples of the test set")
-    count = len(next(iter(lines.values())))
-    width = max(map(len, lines))
-    for number in range(0, count, max(1, count // SAMPLES))[:SAMPLES]:
-        print("\n".join(f"{name:>{width}}  {sentences[number]}" for name, sentences in lines.items()), end="\n\n")
+    Returns:
+        What to say below the table.
+    """
+    column, notes, is_compared = metric.main, [], False
+    known = records.load_all() if known is None else known
+    for row in rows:
+        found = None
+        if row["system"] in SYSTEMS:
+            found = records.group_of(configurations.load(preset(task, row["system"])), known)
+        figure = found and found.figure(column.key)
+        row[f"recorded {column.label}"] = f"{figure.range(column.form)} ({figure.runs})" if figure else None
+        is_compared = is_compared or figure is not None
+        if figure and is_whole and row[column.label] is not None:
+            worst = (min if column.higher_is_better else max)(figure.values)
+            if column.advance(row[column.label] - worst) < 0:
+                side = "below" if column.higher_is_better else "above"
+                notes.append(
+                    f"{row['system']}: {column.label} {row[column.label]:{column.form}} is {side} the recorded "
+                    f"{figure.range(column.form)} ({figure.runs}; docs/results.md)"
+                )
+    if is_compared and not is_whole:
+        notes.append("The recorded runs trained for longer: --max-update cut these short.")
+    return notes
 
 
 def score(work: Path, data: PreparedData, baseline: list[str]) -> None:

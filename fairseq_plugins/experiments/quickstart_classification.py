@@ -20,7 +20,7 @@ from .command_line import builtin_corpus, script
 from .configuration import CHECKOUT
 from .decoding import decoding_of
 from .prepared_data import PreparedData
-from .quickstart import heading, show_samples, step, train_side_by_side
+from .quickstart_steps import heading, show_samples, step, train_side_by_side
 
 FOLDER = "quickstart_classification"
 """Below ``configs``, and below ``work``."""

@@ -8,6 +8,7 @@ from .double_path.decoder import ConvolutionalDecoderPath, SelfAttentionDecoderP
 from .double_path.encoder import ConvolutionalEncoderPath, SelfAttentionEncoderPath, SelfAttentionOptions
 from .double_path.gate import ScalarGate
 from .highway import Highway
+from .linear import Linear
 from .pooling import POOLINGS, Pooled, pool
 from .recurrent.contract import RecurrentNetwork, RecurrentOutput, RecurrentState
 from .recurrent.conventional import ConventionalRNN
@@ -40,6 +41,7 @@ __all__ = [
     "HigherOrderRNN",
     "Highway",
     "LayerSizes",
+    "Linear",
     "LockedDropout",
     "Memory",
     "MultiChannelRNN",

@@ -91,7 +91,7 @@ def figures_of(table: Table, row: Row, work: Path, found: Mapping[str, Any], sca
         InputError: a set was not evaluated.
     """
     try:
-        return table.measure.figures_of(row, work, found, scale == "small")
+        return table.measure.figures_of(row.flow, work, found, scale == "small")
     except (KeyError, FileNotFoundError) as error:
         raise InputError(f"{work}: {error} is missing there; run {table.command}") from None
 

@@ -91,6 +91,20 @@ def test_fairseqs_parser_reads_the_whole_command(
         commands.train_command(configuration, data, tmp_path, 0, extra)
 
 
+def test_the_command_line_is_named_for_its_own_values(tmp_path: Path, data: PreparedData) -> None:
+    configuration = configurations.load(write(tmp_path, model="train:\n  arch: lstm\n  max-update: 3"))
+    with pytest.raises(InputError, match="^fairseq-train: argument --max-update: invalid int value: 'x'"):
+        commands.train_command(configuration, data, tmp_path, 0, ["--max-update", "x"])
+
+
+def test_a_gpu_where_there_is_none(tmp_path: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "available_gpus", lambda: 0)
+    configuration = configurations.load(write(tmp_path, model="train: {arch: lstm}"))
+    with pytest.raises(InputError, match="--gpus 1: PyTorch sees no GPU here; --gpus 0 is the CPU"):
+        commands.generate_command(configuration, data, "a.pt", "test", 1, [])
+    assert commands.decoding_device(None) == commands.decoding_device(0) == ["--cpu"]
+
+
 def test_more_gpus_than_there_are(tmp_path: Path, data: PreparedData) -> None:
     configuration = configurations.load(write(tmp_path, model="train: {arch: lstm}"))
     with pytest.raises(InputError, match="--gpus 1000: PyTorch sees"):

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import quickstart
+from fairseq_plugins.experiments import quickstart, quickstart_steps, records, results
+from fairseq_plugins.experiments.records import Record
+from fairseq_plugins.scoring.metrics import metric_named
 
 UPDATES = "2026-11-21 02:32:21 | INFO | valid | epoch 001 | valid on 'valid' subset | ppl {} | num_updates {}"
 
@@ -20,7 +22,7 @@ def printing(*lines: str, then: str = "") -> list[str]:
 
 
 def test_both_trainings_report_their_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    quickstart.train_side_by_side(
+    quickstart_steps.train_side_by_side(
         {
             "MC-RNN-3": printing("noise", UPDATES.format(2.5, 10), UPDATES.format(1.5, 20)),
             "RNNSearch": [*printing(UPDATES.format(3.5, 30)), "--max-update", "50"],
@@ -41,7 +43,7 @@ def test_when_one_training_fails_the_other_is_stopped(tmp_path: Path, capsys: py
     wait = f"import os, time\nwhile not os.path.exists({str(number)!r}): time.sleep(0.01)\ntime.sleep(0.5)"
     started = time.monotonic()
     with pytest.raises(InputError, match="RNNSearch: .* ended with exit status 3"):
-        quickstart.train_side_by_side(
+        quickstart_steps.train_side_by_side(
             {"MC-RNN-3": sleeping, "RNNSearch": printing("the reason", then=f"{wait}\nraise SystemExit(3)")},
             {"MC-RNN-3": 1, "RNNSearch": 1},
         )
@@ -52,10 +54,55 @@ def test_when_one_training_fails_the_other_is_stopped(tmp_path: Path, capsys: py
 
 
 def test_samples(capsys: pytest.CaptureFixture[str]) -> None:
-    quickstart.show_samples({"German": [f"de {n}" for n in range(10)], "MC-RNN-3": [f"en {n}" for n in range(10)]})
+    quickstart_steps.show_samples(
+        {"German": [f"de {n}" for n in range(10)], "MC-RNN-3": [f"en {n}" for n in range(10)]}
+    )
     output = capsys.readouterr().out
-    assert output.count("German") == output.count("MC-RNN-3") == quickstart.SAMPLES
+    assert output.count("German") == output.count("MC-RNN-3") == quickstart_steps.SAMPLES
     assert "  German  de 4\nMC-RNN-3  en 4\n" in output
+
+
+def recorded_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two recorded runs of the quick start's MC-RNN-3, none of RNNSearch."""
+    monkeypatch.setenv(records.VARIABLE, str(tmp_path / "results"))
+    for seed, score in (1, 92.0), (2, 93.0):
+        scores = {"test": {"bleu_tokenized": score}}
+        records.write(Record("quickstart", "mc_rnn_3", "configs/quickstart/mc_rnn_3.yaml", seed, scores=scores))
+
+
+@pytest.mark.parametrize(("score", "is_below"), [(91.99, True), (92.0, False), (94.0, False)])
+def test_scores_are_compared_with_recorded_runs(
+    score: float, is_below: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded_folder(tmp_path, monkeypatch)
+    rows = [
+        {"system": name, "BLEU (tokenised)": value}
+        for name, value in (("word for word", 28.0), ("MC-RNN-3", score), ("RNNSearch", 1.0))
+    ]
+    notes = quickstart.add_recorded(rows, quickstart.TASKS["translation"], metric_named("bleu"), True)
+    recorded = [row["recorded BLEU (tokenised)"] for row in rows]
+    assert recorded == [None, "92.00 to 93.00 (2 runs)", None]
+    expected = "MC-RNN-3: BLEU (tokenised) 91.99 is below the recorded 92.00 to 93.00 (2 runs; docs/results.md)"
+    assert notes == ([expected] if is_below else [])
+
+
+def test_a_short_training_is_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded_folder(tmp_path, monkeypatch)
+    rows = [{"system": "MC-RNN-3", "BLEU (tokenised)": 1.0}]
+    notes = quickstart.add_recorded(rows, quickstart.TASKS["translation"], metric_named("bleu"), False)
+    assert notes == ["The recorded runs trained for longer: --max-update cut these short."]
+    monkeypatch.setenv(records.VARIABLE, str(tmp_path / "none"))
+    rows = [{"system": "MC-RNN-3", "BLEU (tokenised)": 1.0}]
+    assert quickstart.add_recorded(rows, quickstart.TASKS["translation"], metric_named("bleu"), False) == []
+    assert rows[0]["recorded BLEU (tokenised)"] is None
+
+
+def test_another_seed_does_not_go_on_with_a_training(tmp_path: Path) -> None:
+    results.write(tmp_path / "rnnsearch", {"seed": 1})
+    with pytest.raises(InputError, match="rnnsearch was trained with seed 1, not 2; name another folder by --work"):
+        quickstart.main(["--seed", "2", "--work", str(tmp_path)])
+    quickstart.refuse_another_seed(tmp_path, 1)
+    quickstart.refuse_another_seed(tmp_path, None)
 
 
 def test_max_update_must_be_positive() -> None:

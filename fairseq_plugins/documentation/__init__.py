@@ -1,0 +1,1 @@
+"""Pages that are made of what the project knows: records, tables, options. The room above all others."""

@@ -1,0 +1,223 @@
+"""``docs/results.md``: every recorded run, beside the papers' figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..experiments import configuration as configurations
+from ..experiments.configuration import CHECKOUT
+from ..experiments.records import Group, Record, group_of, groups
+from ..scoring.metrics import Column, metrics_of
+from ..tables.tables import TABLES, Row, Table, load_table
+from ..tables.writing import markdown
+
+NOT_RECORDED = "not recorded yet"
+NOTHING = "–"
+
+
+def page(records: Sequence[Record]) -> str:
+    """The page as Markdown."""
+    return "\n".join(
+        [
+            "# Results",
+            "",
+            "`scripts/update_docs.sh` makes this page of the files in `results/` and `configs/tables/`.",
+            "`scripts/evaluate.sh CONFIG --record` adds a run.",
+            "",
+            "A figure of several runs is their mean ± standard deviation, with the number of runs. "
+            f"“{NOT_RECORDED}” means that nobody has recorded a run of this configuration.",
+            "",
+            *recorded_sections(records),
+            "## The papers' tables",
+            "",
+            *(line for table in tables() for line in table_section(table, records)),
+            "## Every run",
+            "",
+            *runs(records),
+        ]
+    )
+
+
+def tables() -> list[Table]:
+    """The papers' tables, in the order of their names."""
+    return [load_table(path.stem) for path in sorted(TABLES.glob("*.yaml"))]
+
+
+def recorded_sections(records: Sequence[Record]) -> list[str]:
+    """A section for each data set that has records: a row for each group of runs."""
+    lines = ["## Recorded runs", ""]
+    for dataset in dict.fromkeys(record.dataset for record in records):
+        own = [record for record in records if record.dataset == dataset]
+        lines += [f"### {dataset}", ""]
+        for subset in dict.fromkeys(name for record in own for name in record.scores):
+            some = [record for record in own if subset in record.scores]
+            lines += [
+                *([f"Set: {subset}.", ""] if subset != "test" else []),
+                *markdown(recorded_rows(some, subset)),
+                "",
+            ]
+        lines += [*(f"- {note}" for note in notes(own)), ""]
+    return lines if records else [*lines, "None yet.", ""]
+
+
+def recorded_rows(records: Sequence[Record], subset: str) -> dict[str, list[str]]:
+    """The recorded runs of one set as a table: heading → a cell for each group."""
+    found = groups(records)
+    columns = columns_of(records, subset)
+    table = {
+        "system": [f"`{group.system}`" for group in found],
+        "options that differ": [differing(group.differences) for group in found],
+        "checkpoint": [group.checkpoint if group.configuration else "" for group in found],
+        **{column.label: [cell(group, column, subset) for group in found] for column in columns},
+        "range": [range_of(group, columns[0], subset) for group in found],
+        "runs": [group.figure(columns[0].key, subset).runs for group in found],
+        "parameters": [count(group.records[0].parameters) for group in found],
+        "updates": [count(group.records[0].updates) for group in found],
+        "training seconds": [seconds(group) for group in found],
+        "note": ["carried over" if group.records[0].carried_over else "" for group in found],
+    }
+    return {heading: cells for heading, cells in table.items() if any(text not in ("", NOTHING) for text in cells)}
+
+
+def columns_of(records: Sequence[Record], subset: str) -> list[Column]:
+    """The numbers that records have of a set."""
+    keys = {key for record in records for key in record.scores.get(subset, {})}
+    return [column for metric in metrics_of(keys) for column in metric.columns if column.key in keys]
+
+
+def cell(group: Group, column: Column, subset: str) -> str:
+    """A number of a group."""
+    figure = group.figure(column.key, subset)
+    return NOTHING if figure is None else figure.text(column.form)
+
+
+def range_of(group: Group, column: Column, subset: str) -> str:
+    """From the lowest number to the highest, where there are several runs."""
+    figure = group.figure(column.key, subset)
+    return "" if figure is None or figure.deviation is None else figure.range(column.form)
+
+
+def differing(options: Mapping[str, str | None]) -> str:
+    """Options as a command line would have them."""
+    shown = (f"`--{key} {value}`" if value is not None else f"without `--{key}`" for key, value in options.items())
+    return ", ".join(shown)
+
+
+def count(number: int | None) -> str:
+    """A number with its thousands apart."""
+    return NOTHING if number is None else f"{number:,}"
+
+
+def seconds(group: Group) -> str:
+    """How long the trainings took: the shortest and the longest."""
+    known = [record.train_seconds for record in group.records if record.train_seconds is not None]
+    return " to ".join(dict.fromkeys(f"{end(known):,.0f}" for end in (min, max))) if known else NOTHING
+
+
+def notes(records: Sequence[Record]) -> list[str]:
+    """What to know of the runs of a data set: signatures, and what single records say."""
+    lines = []
+    for record in records:
+        for subset, scores in record.scores.items():
+            of = "" if subset == "test" else f" on {subset}"
+            labels = {key: label for metric in metrics_of(scores) for key, label in metric.signature_labels.items()}
+            lines += [f"{label}{of}: `{scores[key]}`." for key, label in labels.items() if key in scores]
+        lines += [record.note] if record.note else []
+        lines += [f"Carried over: {record.carried_over}"] if record.carried_over else []
+    return list(dict.fromkeys(lines))
+
+
+def table_section(table: Table, records: Sequence[Record]) -> list[str]:
+    """A paper's table with our recorded figures."""
+    ours = [our_figures(table, row, records) for row in table.rows]
+    columns = {
+        "system": [row.system for row in table.rows],
+        f"the paper, {table.measure.heading}": [paper_figures(table, row) for row in table.rows],
+        "ours": ours,
+        "parameters, the paper's": [f"{row.parameters:g}M" if row.parameters else NOTHING for row in table.rows],
+        "configuration": [link(row) for row in table.rows],
+    }
+    columns = {heading: cells for heading, cells in columns.items() if any(text != NOTHING for text in cells)}
+    return [f"### {table.title}", "", f"`{table.command}` makes it.", "", *markdown(columns), ""]
+
+
+def paper_figures(table: Table, row: Row) -> str:
+    """The paper's figures of a row, in the order of the table's columns; a dash where it has none."""
+    form = table.measure.form
+    cells = (f"{row.figures[key]:{form}}" if key in row.figures else NOTHING for key in table.measure.columns)
+    return " / ".join(cells) + (" (uncertain)" if row.uncertain else "")
+
+
+def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
+    """Our recorded figures of a row, in the order of the table's columns."""
+    metric = table.measure.metric
+    if row.config is None:
+        return row.missing or "quoted by the paper"
+    if metric is None:
+        return NOT_RECORDED
+    group = group_of(configurations.load(row.config), records)
+    columns = [column for column in metric.columns if column.paper is not None]
+    if table.measure.sets != ("test",):
+        wanted = [(columns[0], subset) for subset in table.measure.sets]
+    else:
+        wanted = [(column, "test") for column in columns]
+    figures = [group and group.figure(column.key, subset) for column, subset in wanted]
+    if not any(figures):
+        return NOT_RECORDED
+    cells = (
+        figure.text(column.form) if figure else NOTHING for figure, (column, _) in zip(figures, wanted, strict=True)
+    )
+    return f"{' / '.join(cells)} ({next(filter(None, figures)).runs})"
+
+
+def link(row: Row) -> str:
+    """A link to a row's configuration, as seen from ``docs/``."""
+    if row.config is None:
+        return NOTHING
+    path = Path(row.config).relative_to(CHECKOUT).as_posix()
+    return f"[{path.removeprefix('configs/')}](../{path})"
+
+
+def runs(records: Sequence[Record]) -> list[str]:
+    """A row for each record."""
+    if not records:
+        return ["None yet.", ""]
+    columns = {
+        "run": [f"`{record.dataset}/{record.system}`" for record in records],
+        "seed": [str(record.seed) if record.seed is not None else NOTHING for record in records],
+        "options that differ": [differing(record.differences) for record in records],
+        "checkpoint": [record.checkpoint if record.configuration else NOTHING for record in records],
+        "scores": [scores_text(record) for record in records],
+        "updates": [count(record.updates) for record in records],
+        "seconds": [f"{record.train_seconds:,.0f}" if record.train_seconds else NOTHING for record in records],
+        "machine": [machine(record) for record in records],
+        "revision": [short(record.revision) for record in records],
+        "recorded": ["carried over" if record.carried_over else record.date or NOTHING for record in records],
+    }
+    return [*markdown(columns), ""]
+
+
+def scores_text(record: Record) -> str:
+    """Every number of a record."""
+    parts = []
+    for subset, scores in record.scores.items():
+        columns = columns_of([record], subset)
+        numbers = ", ".join(f"{column.label} {scores[column.key]:{column.form}}" for column in columns)
+        parts.append(numbers if subset == "test" else f"{subset}: {numbers}")
+    return "; ".join(parts)
+
+
+def machine(record: Record) -> str:
+    """What a training computed on."""
+    processor = record.machine.get("processor", "")
+    device = record.device or ""
+    return ", ".join(filter(None, [processor, device])) or NOTHING
+
+
+def short(revision: str | None) -> str:
+    """The beginning of a commit's name; ``-dirty`` stays."""
+    if revision is None:
+        return NOTHING
+    name, dash, dirty = revision.partition("-")
+    return f"{name[:9]}{dash}{dirty}"

@@ -1,0 +1,445 @@
+"""``results/<dataset>/<system>/seed_<N>….json``: a file for each recorded run; several runs make one figure.
+
+``scripts/evaluate.sh --record`` writes them. Everything that prints a figure of ours reads them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import shlex
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..files import write_json
+from ..scoring.metrics import metrics_of
+from . import configuration as configurations
+from . import results
+from .configuration import CHECKOUT, Configuration
+from .fairseq_commands import process_count, share_of
+from .prepared_data import PreparedData
+
+VARIABLE = "FAIRSEQ_PLUGINS_RESULTS"
+"""The environment variable that names another folder than ``results/``."""
+FORMAT = 1
+BEST = "best"
+"""What ``checkpoint`` is unless several were averaged."""
+# Options that say where and on what a command runs, and not what it computes. The seed has a key of its own.
+_PLACES = {
+    *("seed", "save-dir", "path", "gen-subset", "scoring", "cpu", "distributed-world-size", "num-workers"),
+    *("log-interval", "log-format", "tensorboard-logdir"),
+}
+
+Options = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run.
+
+    Attributes:
+        dataset: the folder below ``configs/``
+        system: the name of the configuration's file, or of what has no configuration
+        configuration: its path below the checkout; None for what is not trained
+        seed: of the training
+        differs: section of the configuration (``train``, ``generate``) → option → its value in this run, or None where
+            the run does without it; when it was recorded
+        options: the same sections with every option of the run; empty where nobody kept them
+        checkpoint: ``best``, or ``mean of the last N epochs``
+        scores: set → the numbers of the metric, signatures beside them
+        parameters, updates, train_seconds, train_tokens_per_second: of the training
+        decode_sentences_per_second: of the last set
+        device: what the training computed on
+        machine: ``processor``, ``cores`` and ``threads`` of the training; empty where nobody kept them
+        revision: the commit that trained; ``-dirty`` where files were changed
+        versions: of the packages that the results depend on
+        date: when it was recorded, ``YYYY-MM-DD`` in UTC
+        note: what else to know
+        carried_over: where a figure was taken from that was written down before there were records
+        format: of the file
+    """
+
+    dataset: str
+    system: str
+    configuration: str | None = None
+    seed: int | None = None
+    differs: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    options: dict[str, Options] = field(default_factory=dict)
+    checkpoint: str = BEST
+    scores: dict[str, dict[str, Any]] = field(default_factory=dict)
+    parameters: int | None = None
+    updates: int | None = None
+    train_seconds: float | None = None
+    train_tokens_per_second: float | None = None
+    decode_sentences_per_second: float | None = None
+    device: str | None = None
+    machine: dict[str, Any] = field(default_factory=dict)
+    revision: str | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+    date: str | None = None
+    note: str = ""
+    carried_over: str = ""
+    format: int = FORMAT
+
+    @property
+    def differences(self) -> dict[str, str | None]:
+        """The options in which the run differs from its configuration as it is today, of all sections together."""
+        sections = self.differs
+        if self.configuration is not None and self.options:
+            sections = _differing(self.options, configurations.load(CHECKOUT / self.configuration))
+        return {key: value for section in sections.values() for key, value in section.items()}
+
+    @property
+    def name(self) -> str:
+        """The beginning of its file's name."""
+        parts = [] if self.seed is None else [f"seed_{self.seed}"]
+        if self.checkpoint != BEST:
+            parts.append("average_" + re.sub(r"\D", "", self.checkpoint))
+        for section in self.differs.values():
+            parts += [f"{key}_{value}" if value is not None else f"no_{key}" for key, value in section.items()]
+        return re.sub(r"[^\w.-]+", "-", "_".join(parts) or "run")[:100]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of one configuration with the same options, which differ in seed or machine.
+
+    Attributes:
+        records: one or several
+        differences: option → value, in which all of them differ from the configuration
+    """
+
+    records: tuple[Record, ...]
+    differences: Mapping[str, str | None]
+
+    @property
+    def dataset(self) -> str:
+        return self.records[0].dataset
+
+    @property
+    def system(self) -> str:
+        return self.records[0].system
+
+    @property
+    def configuration(self) -> str | None:
+        return self.records[0].configuration
+
+    @property
+    def checkpoint(self) -> str:
+        return self.records[0].checkpoint
+
+    def figure(self, key: str, subset: str = "test") -> Figure | None:
+        """A number over the runs that have it; None where none has.
+
+        Args:
+            key: of a metric's column
+            subset: the set's own name
+        """
+        values = [record.scores[subset][key] for record in self.records if key in record.scores.get(subset, {})]
+        return Figure(tuple(values)) if values else None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number of one run or of several.
+
+    Attributes:
+        values: one for each run
+    """
+
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.values)
+
+    @property
+    def deviation(self) -> float | None:
+        """The sample's standard deviation; None for one run."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def runs(self) -> str:
+        """``one run`` or ``3 runs``."""
+        return "one run" if len(self.values) == 1 else f"{len(self.values)} runs"
+
+    def text(self, form: str) -> str:
+        """``92.59``, or ``92.41 ± 0.21``."""
+        return f"{self.mean:{form}}" + ("" if self.deviation is None else f" ± {self.deviation:{form}}")
+
+    def range(self, form: str) -> str:
+        """``92.10 to 92.60``, or the number of one run."""
+        ends = dict.fromkeys(f"{end(self.values):{form}}" for end in (min, max))
+        return " to ".join(ends)
+
+
+def folder() -> Path:
+    """Where records are."""
+    return Path(os.environ.get(VARIABLE) or CHECKOUT / "results")
+
+
+def load(path: Path) -> Record:
+    """Reads a record.
+
+    Raises:
+        InputError: the file is none.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON ({error}); record the run again") from None
+    known = {item.name for item in fields(Record)}
+    if not isinstance(content, dict) or not {"dataset", "system", "scores"} <= set(content) <= known:
+        unknown = sorted(set(content) - known) if isinstance(content, dict) else []
+        raise InputError(
+            f"{path}: not a record"
+            + (f" (unknown: {', '.join(unknown)})" if unknown else "")
+            + "; record the run again"
+        )
+    if content.get("format") != FORMAT:
+        raise InputError(f"{path}: a record of format {content.get('format')}; this version reads format {FORMAT}")
+    record = Record(**content)
+    if record.configuration is not None and not (CHECKOUT / record.configuration).is_file():
+        raise InputError(f"{path}: there is no {record.configuration}; move the record together with the configuration")
+    return record
+
+
+def load_all(root: Path | None = None) -> list[Record]:
+    """Every record, in the order of the files' names.
+
+    Raises:
+        InputError: a file is no record.
+    """
+    root = root or folder()
+    return [load(path) for path in sorted(root.glob("*/*/*.json"), key=_natural)]
+
+
+def groups(records: Iterable[Record]) -> list[Group]:
+    """The runs that belong together: systems in the order of the first of each, today's options and best ones first."""
+    found: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        differences = tuple(sorted(record.differences.items()))
+        key = (record.dataset, record.system, differences, record.checkpoint, record.carried_over)
+        found.setdefault(key, []).append(record)
+    made = [Group(tuple(members), dict(key[2])) for key, members in found.items()]
+    systems = list(dict.fromkeys((group.dataset, group.system) for group in made))
+    return sorted(
+        made,
+        key=lambda group: (
+            systems.index((group.dataset, group.system)),
+            len(group.differences),
+            group.checkpoint != BEST,
+        ),
+    )
+
+
+def group_of(configuration: Configuration, records: Iterable[Record], checkpoint: str | None = None) -> Group | None:
+    """The runs of a configuration as it is, whatever their seeds and machines; None where there is none.
+
+    Args:
+        configuration: the experiment
+        records: among which to look
+        checkpoint: which one was evaluated; what the configuration says unless it is given
+    """
+    wanted = checkpoint or checkpoint_name(configuration.average)
+    path = str(configuration.path.resolve())
+    own = [
+        record
+        for record in records
+        if record.configuration is not None
+        and str((CHECKOUT / record.configuration).resolve()) == path
+        and record.checkpoint == wanted
+        and not record.differences
+    ]
+    recorded = [record for record in own if not record.carried_over]
+    return Group(tuple(recorded or own), {}) if own else None
+
+
+def checkpoint_name(average: int) -> str:
+    """What a record calls the checkpoint that was evaluated."""
+    return BEST if average == 0 else f"mean of the last {average} epochs"
+
+
+def recordable(configuration: Configuration, work: Path, checkpoint: str | None) -> None:
+    """Refuses what cannot be recorded, before anything is computed.
+
+    Args:
+        configuration: the experiment
+        work: its work folder
+        checkpoint: what the command line says of ``--checkpoint``
+
+    Raises:
+        InputError: it is not below the checkout's ``configs/``, not trained in this work folder, or the checkpoint is
+            not the training's own.
+    """
+    configs = CHECKOUT / "configs"
+    if not configuration.path.resolve().is_relative_to(configs.resolve()):
+        raise InputError(
+            f"--record: {configuration.path} is not below {configs}; a record names its configuration there"
+        )
+    if checkpoint is not None:
+        raise InputError("--record: it takes the training's own checkpoint; leave out --checkpoint, or say --average N")
+    found = results.required(work)
+    if "updates" not in found:
+        raise InputError(f"--record: {work / 'results.json'} tells of no training; train with scripts/train.sh first")
+    if Path(found["config"]).resolve() != configuration.path.resolve():
+        raise InputError(f"--record: {work} was trained with {found['config']}, not with {configuration.path}")
+
+
+def record(
+    configuration: Configuration,
+    data: PreparedData,
+    work: Path,
+    average: int,
+    name: str,
+    scores: Mapping[str, Any],
+    note: str = "",
+) -> Path:
+    """Writes the record of a run that was evaluated; that of the same run on the same machine is replaced.
+
+    Args:
+        configuration: the experiment
+        data: what it was trained on
+        work: its work folder, whose ``results.json`` says the rest
+        average: of how many epochs' checkpoints the evaluated one is the mean; 0 for the best one
+        name: of the set
+        scores: what the evaluation wrote
+        note: what else to know
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: see :func:`recordable`.
+    """
+    recordable(configuration, work, None)
+    found = results.load(work)
+    places = _PLACES | set(options_of(data.arguments()))
+    trained, generated = (shlex.split(text) for text in (found["command"], scores["generate_command"]))
+    shared = options_of(share_of(configuration, (), process_count(trained)).options)
+    # How several processes share a batch is no matter of the experiment.
+    batch = {key: configuration.train[key].text for key in shared if key in configuration.train}
+    options = {
+        "train": {**options_of(trained, places), **(batch if shared.items() <= options_of(trained).items() else {})},
+        "generate": options_of(generated, places),
+    }
+    own = metric_values(scores)
+    made = Record(
+        dataset=configuration.dataset,
+        system=configuration.model,
+        configuration=str(configuration.path.resolve().relative_to(CHECKOUT.resolve())),
+        seed=found.get("seed"),
+        differs=_differing(options, configuration),
+        options=options,
+        checkpoint=checkpoint_name(average),
+        scores={name: own},
+        decode_sentences_per_second=scores.get("decode_sentences_per_second"),
+        revision=found.get("git_revision"),
+        date=_today(),
+        note=note,
+        **{
+            key: found[key]
+            for key in ("parameters", "updates", "train_seconds", "train_tokens_per_second", "device", "versions")
+            if found.get(key) is not None
+        },
+        machine=found.get("machine", {}),
+    )
+    return write(made)
+
+
+def record_baseline(dataset: str, system: str, scores: Mapping[str, Any], subset: str = "test") -> Path:
+    """Writes the record of what is not trained: the text of a rule, scored.
+
+    Args:
+        dataset: the folder below ``results/``
+        system: what it is called there
+        scores: as in ``results.json``
+        subset: the set's own name
+
+    Returns:
+        The file.
+    """
+    scored = {subset: metric_values(scores)}
+    return write(Record(dataset, system, scores=scored, revision=results.git_revision(), date=_today()))
+
+
+def write(made: Record, root: Path | None = None) -> Path:
+    """Writes a record beside those of other runs, or in the place of the same run's."""
+    place = (root or folder()) / made.dataset / made.system
+    path, number = place / f"{made.name}.json", 1
+    while path.exists() and not _takes_the_place(made, known := load(path)):
+        number += 1
+        path = place / f"{made.name}_machine_{number}.json"
+    content = asdict(made)
+    # Another set of the same training joins those that are there.
+    if (
+        path.exists()
+        and not known.carried_over
+        and (known.train_seconds, known.updates) == (made.train_seconds, made.updates)
+    ):
+        content["scores"] = {**known.scores, **made.scores}
+    write_json(path, {key: value for key, value in content.items() if value not in (None, "", {})})
+    return path
+
+
+def _takes_the_place(made: Record, known: Record) -> bool:
+    """Whether a record is of the same run on the same machine; what was carried over gives way to every run."""
+    if known.carried_over and not made.carried_over:
+        return True
+    keys = ("dataset", "system", "seed", "differs", "checkpoint", "machine", "device")
+    return all(getattr(made, key) == getattr(known, key) for key in keys)
+
+
+def metric_values(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a metric and their signatures, out of ``results.json``."""
+    columns = [column for metric in metrics_of(scores) for column in metric.columns]
+    keys = dict.fromkeys(key for column in columns for key in (column.key, column.signature))
+    return {key: scores[key] for key in keys if key in scores}
+
+
+def options_of(command: Sequence[str], places: Iterable[str] = ()) -> Options:
+    """The options of a command, without dashes, and their values; ``true`` for a flag. The last of several counts.
+
+    Args:
+        command: the command; what comes before the first option is left out
+        places: options that are left out
+    """
+    options: Options = {}
+    key = None
+    for argument in command:
+        if re.match(r"--?[a-zA-Z]", argument):
+            key, equals, value = argument.lstrip("-").partition("=")
+            options[key] = value if equals else "true"
+            fresh = not equals
+        elif key is not None:
+            options[key] = argument if fresh else f"{options[key]} {argument}"
+            fresh = False
+    return {key: value for key, value in options.items() if key not in set(places)}
+
+
+def _differing(options: Mapping[str, Options], configuration: Configuration) -> dict[str, dict[str, str | None]]:
+    """Section → option → value, where a run's options are not those of its configuration."""
+    differing = {}
+    for name, own in options.items():
+        section = getattr(configuration, name)
+        said = {key: value.text for key, value in section.items() if value.text != "false" and key not in _PLACES}
+        found = {key: own.get(key) for key in sorted({*own, *said}) if own.get(key) != said.get(key)}
+        if found:
+            differing[name] = found
+    return differing
+
+
+def _natural(path: Path) -> list[Any]:
+    """Sorts ``seed_10`` after ``seed_9``."""
+    parts = re.split(r"(\d+)", f"{path.parent.parent.name}/{path.parent.name}/{path.name}")
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def _today() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")

@@ -1,0 +1,88 @@
+"""Generated pages are as they would be written today, and say what the records say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.documentation import results_page
+from fairseq_plugins.documentation.blocks import filled
+from fairseq_plugins.documentation.pages import generated
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import records
+from fairseq_plugins.experiments.records import Record
+from tests.commands import CHECKOUT, run_command
+
+IWSLT = "configs/iwslt14_de_en/mc_rnn_3.yaml"
+
+
+@pytest.fixture(autouse=True)
+def own_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(records.VARIABLE, raising=False)
+
+
+def test_no_page_is_stale() -> None:
+    stale = [
+        str(path.relative_to(CHECKOUT))
+        for path, text in generated(CHECKOUT, records.load_all()).items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text
+    ]
+    assert not stale, "run scripts/update_docs.sh"
+
+
+def iwslt(seed: int, score: float, **others) -> Record:
+    return Record(
+        "iwslt14_de_en",
+        "mc_rnn_3",
+        IWSLT,
+        seed,
+        scores={"test": {"bleu_tokenized": score, "bleu_tokenized_signature": "nrefs:1"}},
+        **others,
+    )
+
+
+def test_the_papers_tables_show_recorded_runs() -> None:
+    (table,) = (table for table in results_page.tables() if table.name == "mc_rnn_table_2")
+    cells = {row.system: results_page.our_figures(table, row, [iwslt(1, 32.0), iwslt(2, 33.0)]) for row in table.rows}
+    assert cells["MC-RNN-3"] == "32.50 ± 0.71 (2 runs)"
+    assert cells["MC-RNN-4"] == "not recorded yet"
+    assert cells["Actor-critic"] == "quoted by the paper"
+    text = results_page.page([iwslt(1, 32.0)])
+    assert "| MC-RNN-3 | 32.23 | 32.00 (one run) | 29M | [iwslt14_de_en/mc_rnn_3.yaml]" in text
+
+
+def test_runs_with_other_options_or_several_sets_have_rows_of_their_own() -> None:
+    other = iwslt(1, 20.0, differs={"train": {"max-update": "20", "clip-norm": None}})
+    carried = iwslt(3, 10.0, carried_over="a page.", note="An old run.")
+    several = Record("nist_zh_en", "dpn", "configs/nist_zh_en/dpn.yaml", 1, scores={"nist05": {"bleu_tokenized": 40.0}})
+    text = results_page.page([iwslt(1, 32.0, updates=7, train_seconds=61.0), other, carried, several])
+    assert "| `mc_rnn_3` |  | best | 32.00 |" in text
+    assert "| `mc_rnn_3` | without `--clip-norm`, `--max-update 20` | best | 20.00 |" in text
+    assert "- Carried over: a page.\n" in text and "- An old run.\n" in text
+    assert "Set: nist05.\n\n| system | checkpoint | BLEU (tokenised) |" in text
+    assert "- BLEU (tokenised): `nrefs:1`.\n" in text
+    assert "| DPN-S2S | 41.26 / 41.12 / 38.87 / 32.66 / 31.17 | – / 40.00 / – / – / – (one run) |" in text
+
+
+def test_an_empty_page() -> None:
+    text = results_page.page([])
+    assert text.count("None yet.") == 2 and "32.23" in text
+
+
+def test_parts_of_a_page() -> None:
+    page = "before\n<!-- generated: x -->\nold\n<!-- end -->\nafter\n"
+    expected = "before\n<!-- generated: x -->\nnew\n<!-- end -->\nafter\n"
+    assert filled(page, {"x": lambda: "new\n"}, "README.md") == expected
+    assert filled(expected, {"x": lambda: "new\n"}, "README.md") == expected
+    with pytest.raises(InputError, match="README.md: nothing makes the part 'x'; there are y"):
+        filled(page, {"y": lambda: ""}, "README.md")
+    with pytest.raises(InputError, match="no <!-- end -->"):
+        filled("<!-- generated: x -->\n", {"x": lambda: ""}, "README.md")
+
+
+def test_the_script_says_what_is_stale(tmp_path: Path) -> None:
+    (tmp_path / "quickstart" / "rnnsearch").mkdir(parents=True)
+    script = CHECKOUT / "scripts" / "update_docs.sh"
+    finished = run_command([script, "--check"], status=1, FAIRSEQ_PLUGINS_RESULTS=str(tmp_path))
+    assert finished.stderr.startswith("error: stale: docs/results.md; run scripts/update_docs.sh")

@@ -1,0 +1,235 @@
+"""Records of runs: what is written, what belongs together, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import configuration as configurations
+from fairseq_plugins.experiments import records, results
+from fairseq_plugins.experiments.configuration import CHECKOUT, Configuration
+from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.experiments.records import Figure, Record
+
+SCORES = {
+    "bleu_tokenized": 92.61,
+    "bleu_tokenized_signature": "nrefs:1|tok:none",
+    "bleu_sacrebleu": 92.59,
+    "sacrebleu_signature": "nrefs:1|tok:13a",
+    "decode_sentences_per_second": 12.5,
+}
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of records."""
+    monkeypatch.setenv(records.VARIABLE, str(tmp_path / "results"))
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def configuration() -> Configuration:
+    return configurations.load(CHECKOUT / "configs" / "quickstart" / "mc_rnn_3.yaml")
+
+
+@pytest.fixture
+def work(configuration: Configuration, data: PreparedData, tmp_path: Path) -> Path:
+    """A work folder whose model was trained by the configuration as it is."""
+    trained(tmp_path / "work", configuration, data)
+    return tmp_path / "work"
+
+
+def trained(work: Path, configuration: Configuration, data: PreparedData, *extra: str, seed: int = 1, **facts) -> None:
+    """Writes what scripts/train.sh leaves."""
+    options = [
+        part
+        for key, value in configuration.train.items()
+        for part in ([f"--{key}"] if value.text == "true" else [f"--{key}", value.text])
+    ]
+    command = ["fairseq-train", *data.arguments(), "--save-dir", f"{work}/checkpoints", *options]
+    command += ["--distributed-world-size", "1", "--cpu", *extra]
+    found = {
+        "config": str(configuration.path),
+        "command": " ".join(f"'{part}'" for part in command),
+        "parameters": 1701696,
+        "updates": 1500,
+        "train_seconds": 123.4,
+        "train_tokens_per_second": 5000.0,
+        "seed": seed,
+        "device": "CPU, 1 thread",
+        "machine": {"processor": "a processor", "cores": 2, "threads": 1},
+        "git_revision": "abc",
+        "versions": {"torch": "2.13.0"},
+    }
+    results.write(work, {**found, **facts})
+
+
+def record(configuration: Configuration, data: PreparedData, work: Path, average: int = 0, **scores) -> Path:
+    generate = [
+        "fairseq-generate",
+        *data.arguments(),
+        "--path",
+        "x.pt",
+        "--gen-subset",
+        "test",
+        "--scoring",
+        "unscored",
+    ]
+    generate += [part for key, value in configuration.generate.items() for part in (f"--{key}", value.text)]
+    command = " ".join(f"'{part}'" for part in [*generate, "--cpu"])
+    return records.record(configuration, data, work, average, "test", {"generate_command": command, **SCORES, **scores})
+
+
+def test_a_record_says_what_was_run(configuration: Configuration, data: PreparedData, work: Path, root: Path) -> None:
+    path = record(configuration, data, work)
+    assert path == root / "quickstart" / "mc_rnn_3" / "seed_1.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    expected = {
+        "dataset": "quickstart",
+        "system": "mc_rnn_3",
+        "configuration": "configs/quickstart/mc_rnn_3.yaml",
+        "seed": 1,
+        "checkpoint": "best",
+        "parameters": 1701696,
+        "updates": 1500,
+        "train_seconds": 123.4,
+        "train_tokens_per_second": 5000.0,
+        "decode_sentences_per_second": 12.5,
+        "device": "CPU, 1 thread",
+        "machine": {"processor": "a processor", "cores": 2, "threads": 1},
+        "revision": "abc",
+        "versions": {"torch": "2.13.0"},
+        "format": 1,
+    }
+    assert {key: content[key] for key in expected} == expected
+    assert "differs" not in content
+    assert content["scores"]["test"] == {key: SCORES[key] for key in list(SCORES)[:4]}
+    assert content["options"]["train"]["max-update"] == "1500"
+    assert content["options"]["generate"]["beam"] == "5"
+    assert str(data.folder) not in path.read_text(encoding="utf-8"), "no path of a machine"
+    assert records.load(path).differences == {}
+
+
+def test_options_that_differ(configuration: Configuration, data: PreparedData, work: Path, root: Path) -> None:
+    trained(work, configuration, data, "--max-update", "20", "--fp16", "--dropout=0.5")
+    path = record(configuration, data, work, 5)
+    assert path == root / "quickstart" / "mc_rnn_3" / "seed_1_average_5_dropout_0.5_fp16_true_max-update_20.json"
+    found = records.load(path)
+    assert found.differs == {"train": {"dropout": "0.5", "fp16": "true", "max-update": "20"}}
+    assert found.checkpoint == "mean of the last 5 epochs"
+    assert records.group_of(configuration, [found]) is None
+
+
+def test_a_configuration_that_was_changed_since_then_makes_its_records_differ(
+    configuration: Configuration, data: PreparedData, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = record(configuration, data, work)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["options"]["train"]["max-update"] = "2000"
+    del content["options"]["train"]["clip-norm"]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert records.load(path).differences == {"clip-norm": None, "max-update": "2000"}
+
+
+def test_several_processes_share_the_batch_of_the_configuration(
+    configuration: Configuration, data: PreparedData, work: Path
+) -> None:
+    trained(work, configuration, data, "--distributed-world-size", "2", "--max-tokens", "300")
+    assert records.load(record(configuration, data, work)).differences == {}
+
+
+def test_the_same_run_is_replaced_and_that_of_another_machine_is_not(
+    configuration: Configuration, data: PreparedData, work: Path, root: Path
+) -> None:
+    first = record(configuration, data, work)
+    trained(work, configuration, data, train_seconds=200.0)
+    assert record(configuration, data, work, bleu_sacrebleu=90.0) == first
+    trained(work, configuration, data, machine={"processor": "another", "cores": 64, "threads": 1})
+    second = record(configuration, data, work, bleu_sacrebleu=91.0)
+    assert second.name == "seed_1_machine_2.json"
+    trained(work, configuration, data, seed=2)
+    record(configuration, data, work, bleu_sacrebleu=95.0)
+    known = records.load_all()
+    assert [(one.seed, one.scores["test"]["bleu_sacrebleu"]) for one in known] == [(1, 90.0), (1, 91.0), (2, 95.0)]
+    (group,) = records.groups(known)
+    assert group == records.group_of(configuration, known)
+    figure = group.figure("bleu_sacrebleu")
+    assert figure.mean == pytest.approx(92) and figure.deviation == pytest.approx(7**0.5)
+    assert (figure.text(".2f"), figure.range(".2f"), figure.runs) == ("92.00 ± 2.65", "90.00 to 95.00", "3 runs")
+    assert group.figure("rouge1") is None
+
+
+def test_several_sets_are_one_record(configuration: Configuration, data: PreparedData, work: Path) -> None:
+    scores = {"generate_command": "fairseq-generate bin --beam 5 --max-tokens 4000", **SCORES}
+    records.record(configuration, data, work, 0, "nist04", scores)
+    path = records.record(configuration, data, work, 0, "nist05", {**scores, "bleu_tokenized": 40.0})
+    assert list(records.load(path).scores) == ["nist04", "nist05"]
+    trained(work, configuration, data, train_seconds=7.0)
+    assert list(records.load(records.record(configuration, data, work, 0, "nist05", scores)).scores) == ["nist05"]
+
+
+def test_what_is_not_trained() -> None:
+    path = records.record_baseline("quickstart", "word_for_word", SCORES)
+    found = records.load(path)
+    assert (found.configuration, found.seed, found.differences) == (None, None, {})
+    assert found.scores["test"]["bleu_sacrebleu"] == 92.59
+
+
+def test_one_run() -> None:
+    assert (Figure((92.59,)).text(".2f"), Figure((92.59,)).range(".2f")) == ("92.59", "92.59")
+    assert Figure((92.59,)).runs == "one run"
+
+
+def test_what_cannot_be_recorded(configuration: Configuration, data: PreparedData, work: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="leave out --checkpoint"):
+        records.recordable(configuration, work, "some.pt")
+    with pytest.raises(InputError, match="no such file"):
+        records.recordable(configuration, tmp_path / "nothing", None)
+    results.write(tmp_path / "translated", {"bleu_tokenized": 1.0})
+    with pytest.raises(InputError, match="tells of no training"):
+        records.recordable(configuration, tmp_path / "translated", None)
+    other = configurations.load(CHECKOUT / "configs" / "quickstart" / "rnnsearch.yaml")
+    with pytest.raises(InputError, match="was trained with .*mc_rnn_3.yaml, not with .*rnnsearch.yaml"):
+        records.recordable(other, work, None)
+    own = tmp_path / "own.yaml"
+    own.write_text("train: {arch: lstm}", encoding="utf-8")
+    with pytest.raises(InputError, match="own.yaml is not below"):
+        records.recordable(configurations.load(own), work, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not a record"),
+        ('{"dataset": "a", "system": "b", "scores": {}, "sores": 1}', r"not a record \(unknown: sores\)"),
+        ('{"dataset": "a", "system": "b", "scores": {}, "format": 2}', "format 2; this version reads format 1"),
+        (
+            '{"dataset": "a", "system": "b", "scores": {}, "format": 1, "configuration": "configs/no.yaml"}',
+            "there is no configs/no.yaml",
+        ),
+    ],
+)
+def test_files_that_are_no_records(root: Path, content: str, message: str) -> None:
+    path = root / "a" / "b" / "seed_1.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=f"seed_1.json: .*{message}"):
+        records.load_all()
+
+
+def test_options_of_a_command() -> None:
+    command = ["fairseq-train", "bin", "-a", "lstm", "--lr", "1", "2", "--x=y", "--z", "-0.5", "--flag", "--lr", "3"]
+    expected = {"a": "lstm", "lr": "3", "x": "y", "z": "-0.5", "flag": "true"}
+    assert records.options_of(command) == expected
+    assert "lr" not in records.options_of(command, ["lr"])
+    assert records.options_of(["--lr", "1", "2"]) == {"lr": "1 2"}
+
+
+def test_the_records_of_the_project_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(records.VARIABLE)
+    for known in records.load_all():
+        assert isinstance(known, Record) and known.scores

@@ -1,0 +1,121 @@
+"""What README and docs tell a reader to do, done as they say it in a copy of the checkout, on tiny data."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.commands import CHECKOUT, run_command
+from tests.conftest import TranslationData
+from tests.documentation.markdown import blocks
+
+README, DOCS = CHECKOUT / "README.md", CHECKOUT / "docs"
+
+
+@pytest.fixture(scope="module")
+def clone(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout with text of a reader's own, whose trainings are short."""
+    folder = tmp_path_factory.mktemp("reader") / "fairseq-plugins"
+    for room in ("fairseq_plugins", "scripts", "configs", "results"):
+        shutil.copytree(CHECKOUT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "data").mkdir()
+    for split in ("train", "valid", "test"):
+        for own, language in (("xx", "de"), ("yy", "en")):
+            shutil.copy(tiny_translation_data.raw / f"{split}.{own}", folder / "data" / f"{split}.{language}")
+    (folder / "text").write_text("ba di\nfo ga\n", encoding="utf-8")
+    base = folder / "configs" / "own_text" / "_base.yaml"
+    shorter = re.sub(r"max-epoch: \d+", "max-epoch: 1", base.read_text(encoding="utf-8"))
+    base.write_text(re.sub(r": 256\b", ": 16", shorter), encoding="utf-8")
+    return folder
+
+
+def do(clone: Path, text: str, **environment: str) -> str:
+    """Runs lines of a shell in the copy; the scripts take the Python that runs the tests."""
+    # The tiny text has no 2,000 or 8,000 subwords.
+    text = re.sub(r"--bpe-size \d+", "--bpe-size 40", text)
+    path = os.pathsep.join([str(Path(sys.executable).parent), sysconfig.get_path("scripts"), os.environ["PATH"]])
+    environment = {"PYTHON": sys.executable, "PATH": path, "PYTHONPATH": str(clone), **environment}
+    return run_command(["bash", "-euo", "pipefail", "-c", text], cwd=clone, timeout=800, **environment).stdout
+
+
+def block(page: Path, containing: str) -> str:
+    """The block of a page that has these words."""
+    (found,) = [each.text for each in blocks(page) if containing in each.text and each.language in ("bash", "python")]
+    return found
+
+
+def save(clone: Path, page: Path) -> None:
+    """Saves what a page says to save."""
+    for each in blocks(page):
+        if each.file is not None:
+            (clone / each.file).parent.mkdir(parents=True, exist_ok=True)
+            (clone / each.file).write_text(each.text, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def own_text(clone: Path) -> Path:
+    """The copy after README's section on text of one's own."""
+    do(clone, block(README, "configs/own_text/mc_rnn_3.yaml"))
+    return clone
+
+
+def test_own_text(own_text: Path) -> None:
+    assert len((own_text / "translation").read_text(encoding="utf-8").splitlines()) == 2
+    assert (own_text / "work" / "own_text" / "mc_rnn_3" / "results.json").is_file()
+    program = block(README, "fairseq_plugins.load")
+    finished = run_command(["python", "-c", program], cwd=own_text)
+    assert finished.stdout.startswith("['")
+
+
+def test_a_configuration_of_ones_own(own_text: Path) -> None:
+    page = DOCS / "configurations.md"
+    save(own_text, page)
+    shutil.copytree(own_text / "work" / "own_text" / "data", own_text / "work" / "mine" / "data")
+    short = "scripts/train.sh configs/mine/mc_rnn_2.yaml"
+    text = block(page, short).replace(short, f"{short} --max-update 1")
+    assert "mine/mc_rnn_2" in do(own_text, text)
+    assert (own_text / "work" / "mine" / "mc_rnn_2" / "results.json").is_file()
+
+
+def test_adding_a_layer(own_text: Path) -> None:
+    page = DOCS / "add_a_layer.md"
+    save(own_text, page)
+    output = [do(own_text, each.text) for each in blocks(page) if each.language == "bash"]
+    assert "--leak LEAK" in output[0] and "1 passed" in output[-1]
+    assert "--leak 0.3" in (own_text / "work" / "leaky" / "results.json").read_text(encoding="utf-8")
+
+
+def test_adding_a_task(own_text: Path) -> None:
+    page = DOCS / "add_a_task.md"
+    save(own_text, page)
+    output = "".join(do(own_text, each.text) for each in blocks(page) if each.language == "bash")
+    assert "length ratio" in output and "NumbersPreparation(" in output and "largest=9" in output
+
+
+def test_fairseqs_other_commands(own_text: Path) -> None:
+    page = DOCS / "training.md"
+    hydra = (
+        block(page, "fairseq-hydra-train")
+        .replace("work/mine", "work/own_text")
+        .replace("max_update=100", "max_update=1")
+    )
+    do(own_text, hydra)
+    validate = block(page, "fairseq-validate").replace("work/iwslt14_de_en", "work/own_text")
+    checkpoint = "work/own_text/mc_rnn_3/checkpoints/checkpoint_best.pt"
+    do(own_text, validate.replace("--path checkpoint_best.pt", f"--path {checkpoint} --cpu --max-tokens 1000"))
+
+
+def test_a_layer_in_python(clone: Path) -> None:
+    run_command(["python", "-c", block(DOCS / "overview.md", "MultiChannelRNN") + "print(output.shape)"], cwd=clone)
+
+
+def test_an_analysis(clone: Path) -> None:
+    (line,) = [line for line in block(DOCS / "analysis.md", "analysis memory").splitlines() if "memory" in line]
+    do(clone, line)
+    assert (clone / "work" / "memory.json").is_file()

@@ -1,0 +1,37 @@
+"""scripts/evaluate.sh --record: a run of one of the project's configurations becomes a file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from tests.commands import CHECKOUT, run_command
+from tests.conftest import TranslationData
+
+
+def test_a_run_is_recorded(tiny_translation_data: TranslationData, tmp_path: Path) -> None:
+    raw = tiny_translation_data.raw
+    files = {split: (raw / f"{split}.xx", raw / f"{split}.yy") for split in ("train", "valid", "test")}
+    prepare(PairsPreparation(source_lang="xx", target_lang="yy", bpe_size=40), files, tmp_path / "data")
+    configuration = CHECKOUT / "configs" / "quickstart" / "rnnsearch.yaml"
+    arguments = [configuration, "--work", tmp_path / "work", "--data", tmp_path / "data", "--gpus", "0"]
+    environment = {"PYTHON": sys.executable, "FAIRSEQ_PLUGINS_RESULTS": str(tmp_path / "results")}
+    train, evaluate = CHECKOUT / "scripts" / "train.sh", CHECKOUT / "scripts" / "evaluate.sh"
+
+    refused = run_command([evaluate, *arguments, "--record"], status=1, **environment)
+    assert "no such file; train with scripts/train.sh first" in refused.stderr
+    run_command([train, *arguments, "--max-update", "2", "--seed", "5"], **environment)
+    finished = run_command([evaluate, *arguments, "--record", "--beam", "2"], **environment)
+    path = tmp_path / "results" / "quickstart" / "rnnsearch" / "seed_5_max-update_2_beam_2.json"
+    assert f"record: {path}\n" in finished.stdout
+    record = json.loads(path.read_text(encoding="utf-8"))
+    results = json.loads((tmp_path / "work" / "results.json").read_text(encoding="utf-8"))
+    assert record["differs"] == {"train": {"max-update": "2"}, "generate": {"beam": "2"}}
+    assert record["scores"]["test"]["bleu_tokenized"] == results["bleu_tokenized"]
+    assert record["scores"]["test"]["sacrebleu_signature"] == results["sacrebleu_signature"]
+    assert (record["seed"], record["updates"]) == (5, 2)
+    assert record["machine"]["threads"] == 1 and record["machine"]["processor"]
+    assert record["revision"] == results["git_revision"]
+    assert str(tmp_path) not in path.read_text(encoding="utf-8")
