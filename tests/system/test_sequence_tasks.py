@@ -20,7 +20,7 @@ SMALL = ["--embed-dim", "8", "--hidden-size", "8", "--max-update", "6", "--num-w
 
 def script(name: str, *arguments: object, status: int = 0, stdin: str | None = None):
     command = [CHECKOUT / "scripts" / f"{name}.sh", *map(str, arguments)]
-    return run_command(command, status=status, stdin=stdin, PYTHON=sys.executable)
+    return run_command(command, status=status, stdin=stdin, timeout=900, PYTHON=sys.executable)
 
 
 def prepared(folder: Path, task: str, *options: str) -> Path:
