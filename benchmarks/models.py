@@ -15,22 +15,19 @@ peer: above 1 is faster. ``lstm_as_rnnsearch`` is fairseq's ``lstm`` with the la
 from __future__ import annotations
 
 import argparse
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
-from fairseq.data import Dictionary
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.models import ARCH_CONFIG_REGISTRY, BaseFairseqModel, build_model
+from fairseq.models import ARCH_CONFIG_REGISTRY, BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from timing import take_turns, versions, write_json
 from torch import Tensor
+from untrained import build_architecture, make_task
 
-import fairseq_plugins  # noqa: F401 - registers the architectures
+from fairseq_plugins.criterions.output_cross_entropy import OutputCrossEntropyCriterion
 
 SYSTEMS = [
     "dpn_iwslt_de_en",
@@ -62,42 +59,21 @@ LENGTHS = (20, 25)
 BEAM = 5
 
 
-def dictionary(types: int) -> Dictionary:
-    made = Dictionary()
-    for i in range(types - len(made)):
-        made.add_symbol(f"w{i}")
-    return made
-
-
 def task_of(arch: str, types: int | None) -> SimpleNamespace:
-    """A task as far as models look at it. DPN-S2S has one dictionary for both sides, the others two."""
+    """A task with dictionaries of the sizes of IWSLT'14: one for both sides for DPN-S2S, two for the others."""
     if types is not None:
-        source = target = dictionary(types)
+        sizes = (types, None)
     elif arch.startswith("dpn"):
-        source = target = dictionary(10_152)
+        sizes = (10_152, None)
     else:
-        source, target = dictionary(8_848), dictionary(6_632)
-    return SimpleNamespace(
-        source_dictionary=source, target_dictionary=target, cfg=SimpleNamespace(left_pad_target=False)
-    )
+        sizes = (8_848, 6_632)
+    return make_task(*sizes, left_pad_target=False)
 
 
 def model_of(system: str, task: SimpleNamespace) -> BaseFairseqModel:
     arch, sizes = PRESETS.get(system, (system, {}))
-    args = Namespace(
-        **sizes,
-        arch=arch,
-        task="translation",
-        criterion="cross_entropy",
-        optimizer="adam",
-        lr_scheduler="fixed",
-        data="",
-        max_source_positions=1024,
-        max_target_positions=1024,
-    )
-    ARCH_CONFIG_REGISTRY[arch](args)
     torch.manual_seed(1)
-    return build_model(convert_namespace_to_omegaconf(args).model, task)
+    return build_architecture(arch, task, **sizes)
 
 
 def batch(task: SimpleNamespace, sentences: int, device: str) -> dict[str, Any]:
@@ -126,7 +102,8 @@ def batch(task: SimpleNamespace, sentences: int, device: str) -> dict[str, Any]:
 
 
 def training_step(model: BaseFairseqModel, task: SimpleNamespace, sample: dict[str, Any]) -> Callable[[], None]:
-    criterion = LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
+    # That of the recipes; for fairseq's own architectures it is fairseq's label_smoothed_cross_entropy.
+    criterion = OutputCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
     # So small that random sentences do no harm to the weights.
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.99, nesterov=True)
 

@@ -12,6 +12,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
+from .errors import show_input_errors
 from .versions import VERSION as __version__
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ logging.getLogger("matplotlib").setLevel(logging.WARNING)
 
 def register() -> None:
     """Tells fairseq of everything in this package, once; further calls change nothing."""
+    show_input_errors()
+    if _is_looked_through and "torch" not in sys.modules and sys.stderr.isatty():
+        print("starting PyTorch and fairseq", file=sys.stderr)
     with warnings.catch_warnings():
         # What fairseq still uses of PyTorch (torch.jit.script) is not the user's to mend.
         warnings.simplefilter("ignore", FutureWarning)
@@ -37,7 +41,7 @@ def register() -> None:
         features.apply()
         extensions.load()  # before the models make options of the layers that there are
 
-        from . import criterions, models  # noqa: F401 - importing them registers them
+        from . import criterions, models, optim, tasks  # noqa: F401 - importing them registers them
         from .scoring import fairseq_scorers  # noqa: F401
 
 
@@ -56,5 +60,7 @@ def load(path: "str | os.PathLike[str]", data: "str | os.PathLike[str] | None" =
 _is_wanted = os.environ.pop("FAIRSEQ_PLUGINS_REGISTER", "1") != "0"
 # While Python looks for the module that ``-m`` names, this stands where the name of its file is going to.
 _is_looked_through = sys.argv[:1] == ["-m"]
+if _is_looked_through:
+    show_input_errors()  # Ctrl-C, while the command is imported
 if _is_wanted and not _is_looked_through and importlib.util.find_spec("fairseq") is not None:
     register()

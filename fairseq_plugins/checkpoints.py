@@ -21,10 +21,14 @@ from typing import Any
 
 from . import register
 from .errors import InputError, nearest, report_input_errors
-from .files import atomic_file
+from .files import atomic_file, checksum_of_lines, read_lines
 from .versions import add_version_argument
 
 logger = logging.getLogger(__name__)
+
+SPECIAL_SYMBOLS = 4
+"""``<s> <pad> </s> <unk>``: in every dictionary, and not in its file."""
+_EMBEDDINGS = ("encoder", "decoder")
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -106,6 +110,57 @@ def trained_on(checkpoint: dict[str, Any], name: str) -> Path:
     if not binarized.is_dir():
         raise InputError(f"{name}: its training data {binarized} is not there any more; name it with --data")
     return binarized.parent
+
+
+def check_dictionaries(checkpoint: dict[str, Any], name: str, dictionaries: Sequence[Path]) -> None:
+    """Refuses data whose dictionaries are not those that a model was trained with.
+
+    Checkpoints of plain fairseq do not say it; then sizes have to agree where the model shows them.
+
+    Args:
+        checkpoint: as it was read, called ``name`` in errors
+        dictionaries: fairseq's files: the source's and the target's, or the only one
+
+    Raises:
+        InputError: they are others.
+    """
+    symbols = [dictionary_symbols(path) for path in dictionaries]
+    if not symbols:
+        return
+    known = checkpoint.get("dictionaries")
+    if known is not None:
+        checksums = [checksum_of_lines(lines) for lines in symbols]
+        places = [checksums.index(checksum) if checksum in checksums else -1 for checksum in known.values()]
+        # With the languages exchanged, both are there.
+        if -1 in places or places != sorted(places):
+            wrong = dictionaries[min(places.index(-1), len(dictionaries) - 1) if -1 in places else 0]
+            raise InputError(
+                f"{wrong}: not the dictionary that {name} was trained with; give the prepared data of its training"
+            )
+        return
+    for side, place in zip(_EMBEDDINGS, (0, -1), strict=True):
+        path, lines = dictionaries[place], symbols[place]
+        table = checkpoint["model"].get(f"{side}.embed_tokens.weight")
+        if table is not None and len(table) != len(lines) + SPECIAL_SYMBOLS:
+            raise InputError(
+                f"{path}: {len(lines) + SPECIAL_SYMBOLS:,} words with fairseq's own, but {name} knows {len(table):,}: "
+                f"the dictionaries are of another size; give its own data"
+            )
+
+
+def dictionary_symbols(path: str | Path) -> list[str]:
+    """The symbols of a dictionary in fairseq's form, in its order, without fairseq's own.
+
+    Raises:
+        InputError: there is no such file, or a line is not of that form.
+    """
+    symbols = []
+    for number, line in enumerate(read_lines(path), 1):
+        symbol, space, count = line.rstrip().removesuffix(" #fairseq:overwrite").rpartition(" ")
+        if not space or not count.isdecimal():
+            raise InputError(f"{path}, line {number}: a word and its count were expected; prepare the data again")
+        symbols.append(symbol)
+    return symbols
 
 
 def newest_readable_checkpoint(folder: str | Path) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import gzip
@@ -11,11 +12,14 @@ import os
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from .errors import InputError
+
+_LONGEST_LINE = 1 << 25
+_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 
 @contextlib.contextmanager
@@ -38,9 +42,12 @@ def atomic_file(path: str | os.PathLike[str], mode: str = "w", encoding: str | N
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename in (None, temporary):
+            # Of a full disk Python says no name, and that of the temporary file tells nobody anything.
+            error.filename, error.filename2 = str(path), None
         raise
 
 
@@ -58,7 +65,7 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(temporary, 0o777 & ~umask)
-        if path.exists():
+        if os.path.lexists(path):
             replaced = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
             os.replace(path, replaced)
             os.replace(temporary, path)
@@ -81,8 +88,9 @@ def take_lock(path: str | os.PathLike[str], wait: bool = False) -> int | None:
     """Takes the lock that the file ``path`` stands for; the file is made where it is not there.
 
     Returns:
-        A file descriptor. The lock lasts until it is closed, here and in every process that inherited it: at the latest
-        until they end, however that happens. None where another process has the lock and we do not ``wait`` for it.
+        A file descriptor. The lock lasts until it is closed, here and in every command that inherited it: at the latest
+        until they end, however that happens. Forked workers do not inherit it. None where another process has the lock
+        and we do not ``wait`` for it.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,6 +102,7 @@ def take_lock(path: str | os.PathLike[str], wait: bool = False) -> int | None:
             # Whoever had it may have removed the file: then a lock on it keeps nobody out.
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                    _held.add(descriptor)
                     return descriptor
         except BlockingIOError:
             os.close(descriptor)
@@ -124,7 +133,20 @@ def locked(path: str | os.PathLike[str], refusal: str | None = None, keep: bool 
         if not keep:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
+        _held.discard(descriptor)
         os.close(descriptor)
+
+
+_held: set[int] = set()
+
+
+def _leave_locks_to_the_parent() -> None:
+    while _held:
+        os.close(_held.pop())
+
+
+# A worker may outlive a parent that is killed: it would keep everybody out.
+os.register_at_fork(after_in_child=_leave_locks_to_the_parent)
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
@@ -133,6 +155,14 @@ def sha256(path: str | os.PathLike[str]) -> str:
         digest = hashlib.sha256()
         while block := stream.read(1 << 20):
             digest.update(block)
+    return digest.hexdigest()
+
+
+def checksum_of_lines(lines: Iterable[str]) -> str:
+    """The SHA-256 checksum of lines of text as they would stand in a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
     return digest.hexdigest()
 
 
@@ -145,7 +175,8 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     whose name ends in ``.gz`` is unpacked on the way.
 
     Raises:
-        InputError: the file is missing or damaged, or a line is not UTF-8; the message names file and line.
+        InputError: the file is missing or damaged, or a line is not UTF-8, has NUL bytes or is longer than any
+            sentence; the message names file and line.
     """
     path = Path(path)
     try:
@@ -157,8 +188,19 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     number = 0
     with stream:
         try:
-            for line in stream:
+            while line := stream.readline(_LONGEST_LINE + 1):
                 number += 1
+                if number == 1 and line.startswith(_WIDE_MARKS):
+                    raise InputError(f"{path}: UTF-16 text; convert the file to UTF-8 with iconv -f UTF-16 -t UTF-8")
+                if b"\0" in line:
+                    raise InputError(
+                        f"{path}, line {number}: a NUL byte, which no text has; if the file is UTF-16, convert it with "
+                        f"iconv -f UTF-16 -t UTF-8, else fetch it again"
+                    )
+                if len(line) > _LONGEST_LINE:
+                    raise InputError(
+                        f"{path}, line {number}: more than {_LONGEST_LINE:,} bytes; one sentence a line was expected"
+                    )
                 text = line.decode("utf-8").removesuffix("\n").removesuffix("\r")
                 yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as error:
@@ -168,3 +210,5 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
             ) from None
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise InputError(f"{path}: not a whole gzip file ({error}); fetch it again") from None
+    if number == 0 and path.suffix == ".gz" and path.stat().st_size == 0:
+        raise InputError(f"{path}: not a whole gzip file (it is empty); fetch it again")

@@ -1,6 +1,6 @@
 # What the scripts of this folder share; sourced, never run.
 #
-#   source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+#   source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 

@@ -21,7 +21,7 @@
 # generate/<subset>.log_probabilities.<language> (natural logarithms, one for each subword and the sentence's end), all in
 # the order of the set, and the scores to results.json.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ $# -ge 1 ]] || { print_help >&2; exit 2; }
 [[ $1 != --help && $1 != -h ]] || { print_help; exit 0; }
 exec_module experiments.evaluate "$@"

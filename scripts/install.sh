@@ -7,7 +7,7 @@
 # fetching a second one. Further arguments go to both calls of pip. An installed PyTorch >= 2.5 is kept; otherwise
 # $TORCH is installed (torch==2.13.0, the tested version, by default).
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 cd "$project"
 
 python=${PYTHON:-python3}

@@ -8,5 +8,5 @@
 # Fetches the official archive unless it is given with --archive. --help lists all options. Running it again does nothing,
 # or goes on where it was interrupted. Training then takes work/iwslt14_de_en/data/bin.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 exec_module corpora.iwslt14 "$@"

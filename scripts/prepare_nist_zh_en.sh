@@ -9,5 +9,5 @@
 # Needs the extra "chinese": scripts/install.sh --extras chinese. Running it again does nothing, or goes on where it was
 # interrupted. Training then takes work/nist_zh_en/data/bin.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 exec_module corpora.nist "$@"

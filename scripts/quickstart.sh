@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
 # From nothing to a translating model: installs into .venv, makes a small German-English corpus out of a grammar, trains
 # MC-RNN and RNNSearch on it side by side on the CPU, scores both, and translates a sentence. Or the same with headlines
-# for the first sentences of articles.
+# for the first sentences of articles, or RCRN and a BiLSTM that say who acts in a sentence.
 #
-#   scripts/quickstart.sh [--task translation|summarization] [--sentence TEXT] [--max-update N] [--seed N] [--work DIR]
-#                         [--record]
+#   scripts/quickstart.sh [--task translation|summarization|classification] [--sentence TEXT] [--max-update N] [--seed N]
+#                         [--work DIR] [--record]
 #
-#   --task NAME      translation (the default), or summarization
-#   --sentence TEXT  a German sentence to translate at the end, or an English one to write a headline for
+#   --task NAME      translation (the default), summarization, or classification
+#   --sentence TEXT  a German sentence to translate at the end, or an English one to write a headline for or to classify
 #   --max-update N   stop training after N updates: a quick check that everything works
 #   --seed N         of both trainings, in place of the configurations'; then --work is work/quickstart_seed_N by default
-#   --work DIR       where everything goes (work/quickstart or work/quickstart_summarization by default)
+#   --work DIR       where everything goes (work/quickstart, work/quickstart_summarization … by default)
 #   --record         also writes both runs to results/, for the tables of docs/results.md; then run scripts/update_docs.sh
 #
 # Takes about 5 minutes on 2 CPU cores after the installation, which fetches PyTorch and may compile fairseq. $PYTHON
 # (python3 by default; 3.10, 3.11 or 3.12) is the interpreter that .venv is made of; if the project is already installed
 # for it, it is used as it is.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ ${1:-} != --help && ${1:-} != -h ]] || { print_help; exit 0; }
 ensure_environment ""
 exec_module experiments.quickstart "$@"

@@ -12,7 +12,7 @@
 # The file needs nothing else, no network either. Prints where it is. Sample translations need the prepared data that the
 # model was trained on to be where it was.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ $# -ge 1 ]] || { print_help >&2; exit 2; }
 [[ $1 != --help && $1 != -h ]] || { print_help; exit 0; }
 exec_module report "$@"

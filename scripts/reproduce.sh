@@ -20,7 +20,7 @@
 # Further options go to Snakemake: on a cluster with SLURM, --profile configs/slurm. Needs scripts/install.sh --extras
 # workflow, and Python 3.11 or later.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ $# -ge 1 ]] || { print_help >&2; exit 2; }
 [[ $1 != --help && $1 != -h ]] || { print_help; exit 0; }
 exec_module tables.workflow "$@"

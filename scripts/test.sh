@@ -5,7 +5,7 @@
 #
 # Installs what the tests need into .venv (see scripts/quickstart.sh) if it is not there yet.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ ${1:-} != --help && ${1:-} != -h ]] || { print_help; exit 0; }
 ensure_environment dev pytest pytest-timeout pytest-xdist hypothesis
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH}

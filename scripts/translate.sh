@@ -8,9 +8,11 @@
 #   --beam N    beam size
 #   --gpus N    0 for the CPU, 1 for a GPU (a GPU where there is one by default)
 #
+# A line that is longer than the model takes (1,024 tokens or more, by architecture) becomes an empty line, and a warning
+# names it; so does one where a translation reaches the limit of its length, 200 tokens unless --max-len-b says otherwise.
 # Tokenisation, lower-casing and BPE are those of preparation.json in the prepared data.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ $# -ge 1 ]] || { print_help >&2; exit 2; }
 [[ $1 != --help && $1 != -h ]] || { print_help; exit 0; }
 exec_module experiments.translate "$@"

@@ -1,10 +1,20 @@
-"""One-sentence errors."""
+"""Errors are one sentence, whatever they come from."""
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.errors import InputError, last_words, report_input_errors, system_error
+from tests.commands import CHECKOUT, run_command
+
+WITHOUT_FAIRSEQ = {"FAIRSEQ_PLUGINS_REGISTER": "0"}
 
 
 def test_report_input_errors(capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,6 +27,124 @@ def test_report_input_errors(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "error: text: no such file\n"
 
 
-def test_report_input_errors_hides_no_other_error() -> None:
+def test_report_input_errors_hides_no_other_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ZeroDivisionError):
         report_input_errors(lambda: print(1 / 0))
+    monkeypatch.setenv("FAIRSEQ_PLUGINS_TRACEBACK", "1")
+    with pytest.raises(FileNotFoundError):
+        report_input_errors(lambda: open("/nowhere/at/all").close())
+
+
+def reported(program: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """A program in a process of its own, which calls a function ``main``."""
+    program += "\nfrom fairseq_plugins.errors import report_input_errors\nreport_input_errors(main)"
+    return run_command(["python", "-c", program], status=None, **options, **WITHOUT_FAIRSEQ)
+
+
+@pytest.mark.parametrize(
+    ("statement", "status", "message"),
+    [
+        ("open('/nowhere/at/all')", 1, "error: /nowhere/at/all: No such file or directory\n"),
+        ("raise OSError(28, 'No space left on device', 'a')", 1, "error: a: No space left on device; free some space"),
+        (
+            "raise OSError(30, 'Read-only file system', 'a')",
+            1,
+            "error: a: Read-only file system; name another folder\n",
+        ),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 130, "interrupted\n"),
+        # A shell may have us ignore it.
+        ("import signal; signal.signal(2, signal.default_int_handler); signal.raise_signal(2)", 130, "interrupted\n"),
+        ("raise SystemExit(7)", 7, ""),
+    ],
+)
+def test_what_a_command_ends_with(statement: str, status: int, message: str) -> None:
+    finished = reported(f"def main():\n    {statement}")
+    assert finished.returncode == status
+    assert finished.stderr.startswith(message) and finished.stderr.count("\n") == bool(message)
+
+
+def test_a_reader_that_has_had_enough() -> None:
+    program = "def main():\n    for number in range(100000): print(number)"
+    program += "\nfrom fairseq_plugins.errors import report_input_errors\nreport_input_errors(main)"
+    command = f"{sys.executable} -c '{program}' | head -1; echo ${{PIPESTATUS[0]}}"
+    finished = run_command(["bash", "-c", command], **WITHOUT_FAIRSEQ)
+    assert finished.stdout == "0\n141\n" and finished.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, which is always full")
+def test_output_on_a_full_disk() -> None:
+    program = (
+        "def main():\n    print(1)\nfrom fairseq_plugins.errors import report_input_errors\nreport_input_errors(main)"
+    )
+    finished = run_command(["bash", "-c", f"{sys.executable} -c '{program}' > /dev/full"], status=1, **WITHOUT_FAIRSEQ)
+    assert (
+        finished.stderr == "error: No space left on device; free some space and start again, what is finished is kept\n"
+    )
+
+
+def test_ctrl_c_while_a_command_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "tqdm.py").write_text(
+        "import signal\nsignal.signal(2, signal.default_int_handler)\nsignal.raise_signal(2)\n", encoding="utf-8"
+    )
+    path = os.pathsep.join([str(CHECKOUT), str(tmp_path)])
+    command = [sys.executable, "-m", "fairseq_plugins.experiments.translate", "nowhere.pt"]
+    finished = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, timeout=60
+    )
+    assert finished.stderr == "interrupted\n"
+    assert finished.returncode == -signal.SIGINT
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "a b"), "a b: No such file or directory"),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device; free some space and start again"),
+        (OSError("odd"), "odd"),
+    ],
+)
+def test_what_the_system_refuses(error: OSError, words: str) -> None:
+    assert system_error(error).startswith(words)
+
+
+TRACE = ["Traceback (most recent call last):", '  File "x.py", line 1, in <module>', "    main()"]
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ([], "it said nothing"),
+        (["2026-11-22 | INFO | x | begin", "the end", ""], "the end"),
+        ([*TRACE, "KeyError: 'x'", "sys:1: UserWarning: leaked objects"], "KeyError: 'x'"),
+        ([*TRACE, "fairseq_plugins.errors.InputError: a.pt: no such checkpoint"], "a.pt: no such checkpoint"),
+        (
+            [*TRACE, "torch.cuda.OutOfMemoryError: CUDA out of memory."],
+            "torch.cuda.OutOfMemoryError: CUDA out of memory.",
+        ),
+        (
+            ["RuntimeError: Error(s) in loading:", "\tsize mismatch for x"],
+            "RuntimeError: Error(s) in loading: size mismatch",
+        ),
+        (["usage: fairseq-train", "fairseq-train: error: unrecognized arguments: --x"], "unrecognized arguments: --x"),
+        (["error: --lr x: no number", "done"], "--lr x: no number"),
+        (["Exception: Size of sample #1 is invalid"], "Exception: Size of sample #1 is invalid"),
+        (["epoch 1 | Error rate 3"], "epoch 1 | Error rate 3"),
+    ],
+)
+def test_last_words(output: list[str], words: str) -> None:
+    assert last_words(output).startswith(words)
+
+
+def test_an_error_of_ours_under_a_command_that_is_not() -> None:
+    program = "from fairseq_plugins.errors import InputError, show_input_errors\nshow_input_errors()\n"
+    finished = run_command(["python", "-c", program + "raise InputError('no')"], status=1, **WITHOUT_FAIRSEQ)
+    assert finished.stderr == "error: no\n"
+    finished = run_command(["python", "-c", program + "1 / 0"], status=1, **WITHOUT_FAIRSEQ)
+    assert "ZeroDivisionError" in finished.stderr and "Traceback" in finished.stderr
+    variables = {**WITHOUT_FAIRSEQ, "FAIRSEQ_PLUGINS_TRACEBACK": "1"}
+    finished = run_command(["python", "-c", program + "raise InputError('no')"], status=1, **variables)
+    assert "Traceback" in finished.stderr
+    raised = "ProcessRaisedException = type('ProcessRaisedException', (Exception,), {})\nraise ProcessRaisedException("
+    text = "-- Process 1 terminated with the following error:\\nTraceback:\\nfairseq_plugins.errors.InputError: no\\n"
+    finished = run_command(["python", "-c", f"{program}{raised}'{text}')"], status=1, **WITHOUT_FAIRSEQ)
+    assert finished.stderr == "error: no\n"

@@ -33,17 +33,22 @@ OURS = {
     "corpora": ("errors", "files", "versions"),
     "extensions.py": ("errors",),
     "terminal.py": (),
+    "kernels": ("errors", "files"),
+    "modules": ("kernels",),
+    "models": ("errors", "modules"),
+    "criterions": ("errors", "kernels"),
     "checkpoints.py": ("errors", "files", "versions", "register"),
     "compat": (),
-    "features": ("compat",),
+    "features": ("compat", "files"),
     "scoring": ("errors", "files"),
     "experiments": (
         *("errors", "files", "versions", "extensions", "terminal", "checkpoints", "register", "__path__"),
         *("corpora", "scoring"),
     ),
     "trained.py": ("errors", "checkpoints", "corpora", "experiments"),
+    "installation.py": ("errors", "terminal", "versions", "register", "modules", "kernels"),
     "analysis": (
-        *("errors", "files", "terminal", "trained"),
+        *("errors", "files", "terminal", "trained", "checkpoints", "register"),
         *("corpora", "scoring", "kernels", "modules", "models", "experiments"),
     ),
     "report": ("errors", "files", "terminal", "corpora", "scoring", "experiments", "analysis"),
@@ -67,6 +72,11 @@ def imported_modules(path: Path) -> set[str]:
             module = ".".join(filter(None, [base, node.module]))
             names |= {f"{module}.{alias.name}" for alias in node.names}
     return names
+
+
+def module_name(path: Path) -> str:
+    """What a file of the package is imported as."""
+    return ".".join(["fairseq_plugins", *path.relative_to(PACKAGE).with_suffix("").parts])
 
 
 def is_in(name: str, forbidden: str) -> bool:
@@ -105,12 +115,35 @@ def test_rooms_import_of_ours_only_what_they_may(room: str) -> None:
 
 def test_rooms_stand_in_no_circle() -> None:
     rooms = [path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()]
-    assert len(rooms) > 8
+    files = [path.name for path in PACKAGE.glob("*.py") if not path.name.startswith("__")]
+    assert len(rooms) > 8 and len(files) > 4
     arrows = {
-        room: {name.split(".")[1] for _, name in imports_of(room) if is_in(name, "fairseq_plugins")} - {room}
-        for room in rooms
+        room.removesuffix(".py"): {
+            name.split(".")[1] for _, name in imports_of(room) if name.startswith("fairseq_plugins.")
+        }
+        - {room.removesuffix(".py")}
+        for room in (*rooms, *files)
     }
     tuple(TopologicalSorter(arrows).static_order())
+
+
+def test_files_inside_a_room_stand_in_no_circle() -> None:
+    """A package and its files count as one where the package only hands out what is in them."""
+    files = {path: module_name(path) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"}
+    names = set(files.values())
+    arrows = {
+        name: {own for imported in imported_modules(path) for own in (imported, imported.rpartition(".")[0])}
+        & names - {name}
+        for path, name in files.items()
+    }
+    tuple(TopologicalSorter(arrows).static_order())
+
+
+def test_sources_are_short() -> None:
+    sources = [path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".cpp", ".h", ".jinja")]
+    assert len(sources) > 100
+    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in sources}
+    assert not {str(path): length for path, length in lengths.items() if length > 500}
 
 
 def test_nobody_imports_a_command() -> None:

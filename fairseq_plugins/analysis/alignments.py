@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from .forced_decoding import (
     Sentence,
     TrainedModel,
     add_model_arguments,
     add_sentences_argument,
+    analysis_of_sentences,
     chosen,
     forced_decoding,
     joined,
     read_pairs,
 )
-from .result import Analysis, Panel
+from .result import Analysis
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,4 @@ def run(arguments: argparse.Namespace) -> Analysis:
     """The alignments of some sentences, a figure for each."""
     trained = TrainedModel.load(arguments.checkpoint, arguments.data)
     pairs = chosen(read_pairs(trained, arguments), arguments.sentences)
-    found = list(zip(arguments.sentences, align(trained, pairs), strict=True))
-    numbers = {
-        "checkpoint": str(arguments.checkpoint),
-        "architecture": trained.architecture,
-        "sentences": [{"number": number, **asdict(alignment)} for number, alignment in found],
-    }
-    return Analysis(numbers, [Panel(alignment, f"_{number}") for number, alignment in found], "")
+    return analysis_of_sentences(trained, arguments.sentences, align(trained, pairs))

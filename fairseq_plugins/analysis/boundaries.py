@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-
-import torch
+from dataclasses import dataclass
 
 from ..errors import InputError
-from ..models.recurrent_seq2seq import RecurrentEncoder
 from .forced_decoding import (
     END,
     Sentence,
     TrainedModel,
     add_model_arguments,
     add_sentences_argument,
+    analysis_of_sentences,
     chosen,
+    layer_details,
     read_sources,
 )
-from .result import Analysis, Panel
-
-_DIRECTIONS = {"layers": "forwards", "backward_layers": "backwards"}
+from .result import Analysis
 
 
 @dataclass(frozen=True)
@@ -44,22 +41,15 @@ def boundaries(trained: TrainedModel, sentences: Sequence[Sentence]) -> list[Bou
     Raises:
         InputError: the model's encoder is not an HM-RNN of two levels or more.
     """
-    encoder, dictionary = trained.model.encoder, trained.source_dictionary
     found = []
     for sentence in sentences:
-        tokens = torch.tensor([[*map(dictionary.index, sentence.pieces), dictionary.eos()]])
-        with torch.no_grad():
-            details = encoder.details(tokens) if isinstance(encoder, RecurrentEncoder) else {}
-        by_direction = {
-            _DIRECTIONS[name.split(".")[0]]: value[0].int().tolist()
-            for name, value in details.items()
-            if name.endswith(".boundaries")
-        }
-        if not by_direction:
+        layers = layer_details(trained, sentence, "boundaries")
+        if not layers:
             raise InputError(
                 f"{trained.path}: the encoder of '{trained.architecture}' has no boundaries; give the checkpoint of an "
                 "HM-RNN of two levels or more"
             )
+        by_direction = {layer.direction: layer.values.int().tolist() for layer in layers}
         found.append(Boundaries([*sentence.pieces, END], by_direction))
     return found
 
@@ -74,14 +64,7 @@ def run(arguments: argparse.Namespace) -> Analysis:
     """The boundaries in some sentences, a figure for each, and the segments of each level."""
     trained = TrainedModel.load(arguments.checkpoint, arguments.data)
     sentences = boundaries(trained, chosen(read_sources(trained, arguments), arguments.sentences))
-    found = list(zip(arguments.sentences, sentences, strict=True))
-    numbers = {
-        "checkpoint": str(arguments.checkpoint),
-        "architecture": trained.architecture,
-        "sentences": [{"number": number, **asdict(sentence)} for number, sentence in found],
-    }
-    panels = [Panel(sentence, f"_{number}", tuple(segments(sentence))) for number, sentence in found]
-    return Analysis(numbers, panels, "")
+    return analysis_of_sentences(trained, arguments.sentences, sentences, segments)
 
 
 def segments(sentence: Boundaries) -> list[str]:

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-
-import torch
+from dataclasses import dataclass
 
 from ..errors import InputError
 from ..kernels import in_degree
-from ..models.shown_attention import channel_attention_of
+from ..models.shown_attention import LayerDetail
 from .forced_decoding import (
     END,
     Sentence,
     TrainedModel,
     add_model_arguments,
     add_sentences_argument,
+    analysis_of_sentences,
     chosen,
+    layer_details,
     read_sources,
 )
-from .result import Analysis, Panel
+from .result import Analysis
 
 
 @dataclass(frozen=True)
@@ -67,28 +67,21 @@ def channel_attention(trained: TrainedModel, sentences: Sequence[Sentence]) -> l
     Raises:
         InputError: the model's encoder is not an MC-RNN.
     """
-    dictionary = trained.source_dictionary
     found = []
     for sentence in sentences:
-        tokens = torch.tensor([[*map(dictionary.index, sentence.pieces), dictionary.eos()]])
-        with torch.no_grad():
-            weights = channel_attention_of(trained.model, tokens)
-        if weights is None:
+        layers = layer_details(trained, sentence, "channel_attention")
+        if not layers:
             raise InputError(
                 f"{trained.path}: the encoder of '{trained.architecture}' has no channels; give an MC-RNN's checkpoint"
             )
-        layers = [
-            _layer(trained, sentence, index // 2 + 1, index % 2 == 1, alpha[0].tolist())
-            for index, alpha in enumerate(weights)
-        ]
         words = [tuple(word) for word in sentence.words_and_end]
-        found.append(ChannelAttention([*sentence.pieces, END], words, layers))
+        by_layer = [_layer(trained, sentence, layer) for layer in layers]
+        found.append(ChannelAttention([*sentence.pieces, END], words, by_layer))
     return found
 
 
-def _layer(
-    trained: TrainedModel, sentence: Sentence, layer: int, is_backward: bool, attention: list[list[float]]
-) -> LayerAttention:
+def _layer(trained: TrainedModel, sentence: Sentence, layer: LayerDetail) -> LayerAttention:
+    is_backward, attention = layer.direction == "backwards", layer.values.tolist()
     steps, channels = len(attention), len(attention[0])
     degrees, phrases = [], []
     for position in range(steps):
@@ -98,7 +91,7 @@ def _layer(
         spans = [(position, position + m) if is_backward else (position - m, position) for m in row]
         degrees.append(row)
         phrases.append([_text(trained, sentence, max(0, first), min(steps - 1, last)) for first, last in spans])
-    return LayerAttention(layer, "backwards" if is_backward else "forwards", attention, degrees, phrases)
+    return LayerAttention(layer.layer, layer.direction, attention, degrees, phrases)
 
 
 def _text(trained: TrainedModel, sentence: Sentence, first: int, last: int) -> str:
@@ -118,17 +111,12 @@ def run(arguments: argparse.Namespace) -> Analysis:
     """The channel attention of some sentences, a figure for each, and the phrases most attended to."""
     trained = TrainedModel.load(arguments.checkpoint, arguments.data)
     sentences = channel_attention(trained, chosen(read_sources(trained, arguments), arguments.sentences))
-    found = list(zip(arguments.sentences, sentences, strict=True))
-    numbers = {
-        "checkpoint": str(arguments.checkpoint),
-        "architecture": trained.architecture,
-        "sentences": [{"number": number, **asdict(sentence)} for number, sentence in found],
-    }
-    panels = [
-        Panel(sentence, f"_{number}", tuple(f"  {line}" for line in strongest(sentence, arguments.phrases)))
-        for number, sentence in found
-    ]
-    return Analysis(numbers, panels, "")
+    return analysis_of_sentences(
+        trained,
+        arguments.sentences,
+        sentences,
+        lambda sentence: [f"  {line}" for line in strongest(sentence, arguments.phrases)],
+    )
 
 
 def strongest(sentence: ChannelAttention, count: int) -> list[str]:

@@ -1,4 +1,5 @@
-"""A trained model reads given sentence pairs (forced decoding), and says where each target token looked.
+"""A trained model reads given sentences, and says what happened; pairs of them (forced decoding), and says where each
+target token looked.
 
 Sentences go in batches padded on the right, whatever the training did, so that position i of the attention is token i
 of the sentence for every model; what is handed out holds real tokens alone.
@@ -8,10 +9,10 @@ from __future__ import annotations
 
 import argparse
 import html
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset
@@ -22,8 +23,9 @@ from ..corpora.codec import Word
 from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
 from ..files import read_lines
-from ..models.shown_attention import ShownAttention, attention_of
+from ..models.shown_attention import LayerDetail, ShownAttention, attention_of, layer_details_of
 from ..trained import Ensemble
+from .result import Analysis, Panel
 
 Item = TypeVar("Item")
 
@@ -168,6 +170,37 @@ def forced_decoding(trained: TrainedModel, pairs: Sequence[tuple[Sentence, Sente
                     {name: values[row, : len(target)] for name, values in gates.items()},
                 ),
             )
+
+
+def layer_details(trained: TrainedModel, sentence: Sentence, detail: str) -> list[LayerDetail]:
+    """One detail of the layers of the encoder that reads a sentence, its end included: ``values`` are (T, ...).
+
+    Empty where the encoder has no layers that say it; see :func:`.shown_attention.layer_details_of`.
+    """
+    tokens = _encode(trained.source_dictionary, sentence).unsqueeze(0)
+    with torch.no_grad():
+        found = layer_details_of(trained.model, tokens, detail)
+    return [layer._replace(values=layer.values[0]) for layer in found]
+
+
+def analysis_of_sentences(
+    trained: TrainedModel,
+    numbers: Sequence[int],
+    found: Sequence[Any],
+    lines: Callable[[Any], Sequence[str]] = lambda _: (),
+) -> Analysis:
+    """What was found in some sentences, a figure for each.
+
+    Args:
+        trained: the model
+        numbers: of the sentences, from 1
+        found: what was found in each, a dataclass
+        lines: printed of each
+    """
+    about = {"checkpoint": str(trained.path), "architecture": trained.architecture}
+    sentences = [{"number": number, **asdict(each)} for number, each in zip(numbers, found, strict=True)]
+    panels = [Panel(each, f"_{number}", tuple(lines(each))) for number, each in zip(numbers, found, strict=True)]
+    return Analysis({**about, "sentences": sentences}, panels, "")
 
 
 def joined(weights: Tensor, source: Sentence, target: Sentence) -> Tensor:

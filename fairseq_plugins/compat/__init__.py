@@ -14,16 +14,20 @@ def apply() -> None:
 
     from .bfloat16 import allow_bfloat16_without_tpu
     from .checkpoint_types import allow_checkpoint_types
+    from .diverse_beam_search import repair_diverse_beam_search
     from .last_batch import keep_last_batch
     from .numpy_aliases import restore_numpy_aliases
     from .padded_alignments import repair_alignments
+    from .quiet_warnings import quiet_warnings
     from .resumed_batches import keep_batches_when_resuming
     from .transformer_fast_path import avoid_transformer_fast_path
 
+    quiet_warnings()
     allow_checkpoint_types()
     restore_numpy_aliases()
     keep_last_batch()
     keep_batches_when_resuming()
     allow_bfloat16_without_tpu()
     repair_alignments()
+    repair_diverse_beam_search()
     avoid_transformer_fast_path(transformer_layer.TransformerEncoderLayerBase)

@@ -6,6 +6,11 @@
 ``pipeline``                        steps that go on where they were interrupted; ``lines`` is about files of text
 ``pairs``                           a kind: parallel texts, ``scripts/prepare_parallel.sh``
 ``iwslt14``, ``nist``, ``gigaword`` data sets, of pairs
+``labelled_texts``                  a kind: texts, or pairs of them, with labels; ``labelled_tables``: a user's own
+``trec``, ``sst``, ``reviews``,     data sets, of labelled texts; ``labelled_lines`` is what several of them are
+``imdb``, ``answer_selection``,
+``entailment``
+``generated_sequences``             a kind: copy memory, and digits pixel by pixel
 ``builtin``                         pairs out of grammars, without a download
 ==================================  ================================================================================
 

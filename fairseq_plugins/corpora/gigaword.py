@@ -17,6 +17,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
+from fairseq_plugins.corpora.archives import add_archive_arguments, members_within
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments
 from fairseq_plugins.corpora.subwords import add_bpe_arguments
@@ -36,6 +37,8 @@ TEST_FOLDER = "Giga"
 """The archive has three test sets of the same file names; this folder holds Gigaword's."""
 PAIRS = {"train": 3_803_957, "valid": 189_651}
 """What the whole set has."""
+UNPACKED_GIGABYTES = 10.0
+"""Several times what the archive holds."""
 
 _HEAD = 1 << 20  # bytes
 
@@ -82,16 +85,18 @@ def check_line_ends(path: Path) -> None:
         raise InputError(f"{path}, line {line}: a carriage return within the line; convert with tr '\\r' '\\n'")
 
 
-def unpack(archive: Path, folder: Path) -> Path:
+def unpack(archive: Path, folder: Path, gigabytes: float = UNPACKED_GIGABYTES) -> Path:
     """Unpacks the text files of an archive (``.tar``, packed or not).
 
     Raises:
-        InputError: it is missing, damaged, or no archive.
+        InputError: it is missing, damaged, or no archive, or the files hold more than ``gigabytes``.
     """
     known = {name + end for split in NAMES.values() for names in split for name in names for end in ("", ".gz")}
     try:
         with tarfile.open(archive) as tar:
-            members = [member for member in tar if member.isfile() and Path(member.name).name in known]
+            members = members_within(
+                tar, archive, gigabytes, lambda member: member.isfile() and Path(member.name).name in known
+            )
             tar.extractall(folder, members, filter="data")
     except FileNotFoundError:
         raise InputError(f"{archive}: no such file or folder") from None
@@ -131,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="drop longer training pairs; default: %(default)s words",
     )
+    add_archive_arguments(parser, UNPACKED_GIGABYTES)
     add_bpe_arguments(parser, size=30_000)
     add_run_arguments(parser)
     parser.set_defaults(bpe="none")
@@ -146,7 +152,7 @@ def main() -> None:
         if path.is_dir():
             folder = path
         else:
-            folder = unpack(path, Path(temporary))
+            folder = unpack(path, Path(temporary), arguments.max_unpacked)
             origin = {"archive": path.name, "sha256": sha256(path)}
         inputs, missing = {}, []
         for split in NAMES:

@@ -28,6 +28,7 @@ from pathlib import Path
 from lxml import etree
 from tqdm import tqdm
 
+from fairseq_plugins.corpora.archives import add_archive_arguments, members_within
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import DOWNLOAD, add_run_arguments
@@ -45,6 +46,9 @@ TEST_SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.t
 """In the order in which fairseq's test set has them."""
 PAIRS = {"train": 160_239, "valid": 7_283, "test": 6_750}
 """What the whole archive gives."""
+
+UNPACKED_GIGABYTES = 1.0
+"""Several times what the official archive holds."""
 
 _METADATA_LINE = re.compile(r"<(url|talkid|keywords|speaker|reviewer|translator)\b")
 _TEXT_TAG = re.compile(r"</?(title|description)>")
@@ -113,24 +117,27 @@ def write_raw_text(folder: str | os.PathLike[str], output: str | os.PathLike[str
                 if pair[0][0] != pair[1][0]:
                     raise InputError(
                         f"{paths[0].name} has {len(sides[0]):,} segments and {paths[1].name} {len(sides[1]):,}: "
-                        f"{pair[0][0]} stands beside {pair[1][0]}; fetch the archive again"
+                        f"{pair[0][0]} is beside {pair[1][0]}; fetch the archive again"
                     )
                 source.write(pair[0][1] + "\n")
                 target.write(pair[1][1] + "\n")
 
 
-def extract(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
+def extract(
+    archive: str | os.PathLike[str], folder: str | os.PathLike[str], gigabytes: float = UNPACKED_GIGABYTES
+) -> Path:
     """Unpacks the official archive and returns the folder within that holds its files.
 
     Raises:
-        InputError: the archive is missing or damaged, or wants to write outside the folder.
+        InputError: the archive is missing or damaged, holds more than ``gigabytes``, or wants to write outside the
+            folder.
     """
     archive, folder = Path(archive), Path(folder)
     if not hasattr(tarfile, "data_filter"):
         raise InputError("this Python unpacks archives without a check of their names: use 3.10.12, 3.11.4 or later")
     try:
         with tarfile.open(archive, "r:gz") as packed:
-            packed.extractall(folder, filter="data")
+            packed.extractall(folder, members_within(packed, archive, gigabytes), filter="data")
     except FileNotFoundError:
         raise InputError(f"{archive}: no such file") from None
     except IsADirectoryError:
@@ -214,6 +221,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--separate-dictionaries", action="store_true", help="a dictionary for each side, though the BPE is joint"
     )
+    add_archive_arguments(parser, UNPACKED_GIGABYTES)
     add_bpe_arguments(parser, size=25_000)
     add_run_arguments(parser)
     return parser
@@ -258,7 +266,7 @@ def main() -> None:
         )
     with tempfile.TemporaryDirectory() as temporary:
         raw = Path(temporary) / "raw"
-        write_raw_text(extract(archive, Path(temporary) / "archive"), raw)
+        write_raw_text(extract(archive, Path(temporary) / "archive", arguments.max_unpacked), raw)
         steps = PairsPreparation(
             min_length=1,
             max_length=175,

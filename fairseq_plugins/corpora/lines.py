@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
@@ -32,6 +33,11 @@ def side_files(prefix: str | os.PathLike[str], sides: Sequence[str]) -> tuple[Pa
     for side in sides:
         plain, packed = Path(f"{prefix}.{side}"), Path(f"{prefix}.{side}.gz")
         if not plain.is_file() and not packed.is_file():
+            for end in (f".{other}{packing}" for other in sides for packing in ("", ".gz")):
+                if str(prefix).endswith(end) and Path(prefix).is_file():
+                    short = str(prefix).removesuffix(end)
+                    files = " and ".join(f"{short}.{other}" for other in sides)
+                    raise InputError(f"{prefix}: a prefix is meant: {short}, which stands for {files}")
             raise InputError(f"{plain}: no such file, nor {packed.name}")
         paths.append(plain if plain.is_file() else packed)
     return tuple(paths)
@@ -41,10 +47,11 @@ def read_aligned(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
     """Line n of every file, for each n.
 
     Raises:
-        InputError: a file is empty, or they differ in length; the message names both counts.
+        InputError: a file is empty, has the line ends of classic Mac, or they differ in length; the message names both
+            counts.
     """
     counts = [0] * len(paths)
-    for lines in itertools.zip_longest(*map(read_lines, paths)):
+    for lines in itertools.zip_longest(*map(_read_sentences, paths)):
         for side, line in enumerate(lines):
             counts[side] += line is not None
         if None not in lines:
@@ -57,6 +64,25 @@ def read_aligned(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
                 f"{paths[0]} has {counts[0]:,} lines and {path} has {count:,}: line n of one must belong to line n of "
                 f"the other"
             )
+
+
+def _read_sentences(path: Path) -> Iterator[str]:
+    """The lines of a file. Carriage returns within them are warned of, or refused where they end most of them."""
+    number = returns = first = 0
+    for number, line in enumerate(read_lines(path), 1):
+        if "\r" in line:
+            returns += line.count("\r")
+            first = first or number
+        yield line
+    if returns >= max(1, number):
+        raise InputError(
+            f"{path}, line {first}: carriage returns within the lines, as if they ended them; convert the file with "
+            f"tr '\\r' '\\n'"
+        )
+    if returns:
+        print(
+            f"warning: {path}, line {first}: a carriage return within the line ({returns:,} in all), taken for a space"
+        )
 
 
 def text_writer(path: Path) -> TextIO:
@@ -92,6 +118,8 @@ def map_lines(
 
 
 def _set_worker_function(function: Callable[[Any], Any]) -> None:
+    # Ctrl-C reaches all processes of a terminal; the parent ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     global _worker_function
     _worker_function = function
 

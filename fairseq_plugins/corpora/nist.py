@@ -11,6 +11,7 @@ by jieba; English gets Moses tokens; both are lower-cased. ``scripts/prepare_nis
 from __future__ import annotations
 
 import argparse
+import codecs
 import collections
 import dataclasses
 import gzip
@@ -93,12 +94,16 @@ class Reader:
             raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
         except (zlib.error, EOFError) as error:
             raise InputError(f"{path}: not a whole gzip file ({error})") from None
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and "utf-16" not in self.encodings:
+            raise InputError(f"{path}: UTF-16 text; name its encoding with --encoding utf-16")
         for encoding in self.encodings:
             try:
                 text = content.decode(encoding)
             except UnicodeDecodeError as error:
                 failed = content.count(b"\n", 0, error.start) + 1
                 continue
+            if "\0" in text:
+                raise InputError(f"{path}: NUL bytes, which no text has; name its encoding with --encoding")
             self.found[path] = encoding
             return text.removeprefix("\ufeff")
         raise InputError(
@@ -185,13 +190,13 @@ def read_evaluation_set(source: Path, references: Sequence[Path], count: int, re
     keys = [(segment.document, segment.number) for segment in segments]
     if len(set(keys)) < len(keys):
         (document, number), _ = collections.Counter(keys).most_common(1)[0]
-        raise InputError(f"{source}: segment {number} of document {document} stands there more than once")
+        raise InputError(f"{source}: segment {number} of document {document} is there more than once")
     translations: dict[str, tuple[Path, dict[tuple[str, str], Segment]]] = {}
     for path in references:
         for system, found in read_segments(path, reader).items():
             name = system or path.name
             if name in translations:
-                raise InputError(f"{path}: the reference {name} stands in {translations[name][0]} too")
+                raise InputError(f"{path}: the reference {name} is in {translations[name][0]} too")
             translations[name] = path, {(segment.document, segment.number): segment for segment in found}
     _check_count(source, list(translations), count)
     rows = []

@@ -18,6 +18,7 @@ import argparse
 import contextlib
 import dataclasses
 import functools
+import math
 import os
 import re
 import shutil
@@ -45,6 +46,7 @@ class PairsPreparation(Preparation):
     """What was done to pairs of texts, line by line translations (or summaries, …) of each other."""
 
     kind = "pairs"
+    examples = "sentence pairs"
 
     source_lang: str
     target_lang: str
@@ -106,6 +108,13 @@ class PairsPreparation(Preparation):
         for name in ("min_length", "max_length", "ratio", "bpe_size", "dictionary_size"):
             if (value := getattr(self, name)) is not None and value <= 0:
                 raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive")
+            if not math.isfinite(value or 0):
+                raise InputError(f"{name.replace('_', '-')} is {value}: leave it out where nothing is to be dropped")
+        if self.dictionary_size is not None and self.dictionary_size <= SPECIAL_SYMBOLS:
+            raise InputError(
+                f"dictionary-size is {self.dictionary_size}: with fairseq's own {SPECIAL_SYMBOLS} symbols among them "
+                f"it must be more"
+            )
         if self.max_length is not None and self.max_length < self.min_length:
             raise InputError(f"max-length is {self.max_length}, less than min-length, {self.min_length}")
         if self.ratio is not None and self.ratio < 1:

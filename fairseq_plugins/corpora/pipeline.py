@@ -7,6 +7,7 @@ or not at all; what it finds out is kept in a file of progress until the record,
 from __future__ import annotations
 
 import argparse
+import array
 import contextlib
 import dataclasses
 import itertools
@@ -14,15 +15,18 @@ import json
 import os
 import shlex
 import shutil
+import signal
+import struct
 import subprocess
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from fairseq_plugins.corpora.preparation import PREPARATION, Preparation
-from fairseq_plugins.errors import InputError
+from fairseq_plugins.errors import CommandError, InputError, last_words
 from fairseq_plugins.files import locked, sha256, write_json
 from fairseq_plugins.versions import add_version_argument, versions
 
@@ -33,6 +37,14 @@ PACKAGES = ("fairseq-fixed", "fairseq", "jieba", "opencc", "sacremoses", "senten
 
 _LOCK = ".lock"
 _PROGRESS = ".progress.json"
+_PROCESS = ".preprocess.pid"
+_PREPROCESS = "fairseq_cli.preprocess"
+
+# fairseq.data.indexed_dataset.MMapIndexedDataset: magic, version, type of the numbers, how many sentences; then the
+# sentences' lengths (int32) and places (int64).
+_INDEX_MAGIC = b"MMIDIDX\0\0"
+_INDEX_HEAD = struct.Struct("<9sQBQ")
+_ITEM_BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 4, 7: 8, 8: 2, 9: 4, 10: 8}
 
 
 class Run(ABC):
@@ -90,6 +102,7 @@ class Run(ABC):
         Raises:
             InputError: for any input or choice that cannot be used; the message says which and what to do. The folder
                 is then as if there had been no run.
+            CommandError, OSError: fairseq-preprocess or the machine failed. What is finished is kept.
         """
         plan = {**self.preparation.choices(), "splits": self.given}
         if (self.output / PREPARATION).exists():
@@ -98,15 +111,24 @@ class Run(ABC):
                 raise InputError(
                     f"{self.output} was prepared otherwise ({', '.join(differing)}): remove it, or name another folder"
                 )
+            if (name := prepared.missing(self.output)) is not None:
+                raise InputError(
+                    f"{self.output / name}: missing, or not of the size that was prepared: delete {self.output} and "
+                    f"start again"
+                )
             print(f"{self.output} is up to date")
             return prepared
+        print(f"preparing {', '.join(self.given)} in {self.output}", flush=True)
+        self._warn_of_shared_files()
         with self._claimed(plan):
             for name, step in self.steps().items():
                 # An earlier run may have finished it.
                 if name not in self.found:
                     self.found[name] = step()
                     write_json(self.output / _PROGRESS, {"plan": plan, **self.found})
-            prepared = dataclasses.replace(self.preparation, **self.results(), versions=versions(PACKAGES))
+            prepared = dataclasses.replace(
+                self.preparation, **self.results(), versions=versions(PACKAGES), files=self._written()
+            )
             prepared.save(self.output)
             (self.output / _PROGRESS).unlink()
         return prepared
@@ -123,23 +145,39 @@ class Run(ABC):
             The command as it could be typed in the output folder.
 
         Raises:
-            InputError: it failed; its output was printed.
+            CommandError: it failed.
         """
         command = shlex.join(["fairseq-preprocess", *arguments, "--destdir", name])
         print(f"fairseq-preprocess: {command}", flush=True)
         destination = str(folder.relative_to(self.output))
-        finished = subprocess.run(
-            [sys.executable, "-m", "fairseq_cli.preprocess", *arguments]
-            + ["--destdir", destination, "--workers", str(self.workers)],
+        preprocess = [sys.executable, "-m", _PREPROCESS, *arguments, "--destdir", destination]
+        # It says itself which process it is, before it does anything: whoever starts again after a kill ends it.
+        process = subprocess.Popen(
+            ["sh", "-c", 'echo $$ > "$0" && exec "$@"', _PROCESS, *preprocess, "--workers", str(self.workers)],
             cwd=self.output,
             env=os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")},
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            errors="replace",
+            start_new_session=True,  # so that its workers end with it
         )
-        if finished.returncode:
-            print(finished.stdout, file=sys.stderr)
-            raise InputError(f"fairseq-preprocess failed with status {finished.returncode}: its output stands above")
+        try:
+            said, _ = process.communicate()
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+        finally:
+            (self.output / _PROCESS).unlink(missing_ok=True)
+        if process.returncode:
+            raise CommandError(
+                f"fairseq-preprocess failed with status {process.returncode}: {last_words(said.splitlines())}; "
+                f"start again to go on"
+            )
+        _check_binarized(folder)
         # Its times and temporary names would make every run's bytes differ; preparation.json has the command.
         (folder / "preprocess.log").unlink(missing_ok=True)
         return command
@@ -148,7 +186,7 @@ class Run(ABC):
     def _claimed(self, plan: Mapping[str, Any]) -> Iterator[None]:
         """Has the output folder for itself, with what an earlier run with the same plan finished, or nothing.
 
-        After an :class:`InputError` in the block the folder is as if there had been no run.
+        After an :class:`InputError` in the block, unless a command failed, the folder is as if there had been no run.
 
         Raises:
             InputError: the folder holds something else, or another run is at work in it.
@@ -170,6 +208,8 @@ class Run(ABC):
                 self._resume(plan)
                 try:
                     yield
+                except CommandError:
+                    raise
                 except InputError:
                     self._remove_folders()
                     (output / _PROGRESS).unlink()
@@ -184,20 +224,50 @@ class Run(ABC):
     def _resume(self, plan: Mapping[str, Any]) -> None:
         """Finds what an earlier run finished, and removes what it did not."""
         output = self.output
-        names = set(os.listdir(output)) - {DOWNLOAD, _LOCK}
+        names = {
+            name
+            for name in os.listdir(output)
+            if name not in (DOWNLOAD, _LOCK, _PROCESS) and not self._is_leftover(name)
+        }
         if PREPARATION in names:
             raise InputError(f"{output}: another preparation has just ended in this folder: start again")
         if names and _PROGRESS not in names:
             raise InputError(f"{output} is not empty and holds no preparation: name another folder for --output")
+        _end_earlier_preprocess(output)
         if _PROGRESS in names:
-            found = json.loads((output / _PROGRESS).read_text(encoding="utf-8"))
-            if not _differences(plan, found.pop("plan")):
-                self.found = found
-        for leftover in itertools.chain(output.glob(".*.tmp"), output.glob(".*.old")):
+            try:
+                found = json.loads((output / _PROGRESS).read_text(encoding="utf-8"))
+                if not _differences(plan, found.pop("plan")):
+                    self.found = found
+            except (ValueError, TypeError, KeyError, AttributeError):
+                print(f"warning: {output / _PROGRESS} is damaged: the preparation begins anew")
+        for leftover in [output / name for name in os.listdir(output) if self._is_leftover(name)]:
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         if not self.found:
             self._remove_folders()
             write_json(output / _PROGRESS, {"plan": plan})
+
+    def _is_leftover(self, name: str) -> bool:
+        """Whether a file or folder is what a run that was killed was writing."""
+        ours = (*self.folders, _PROGRESS, PREPARATION)
+        return name.endswith((".tmp", ".old")) and name.startswith(tuple(f".{target}." for target in ours))
+
+    def _warn_of_shared_files(self) -> None:
+        for (one, first), (other, second) in itertools.combinations(self.given.items(), 2):
+            if shared := set(first["sha256"]) & set(second["sha256"]):
+                file = first["files"][next(i for i, checksum in enumerate(first["sha256"]) if checksum in shared)]
+                print(
+                    f"warning: {one} and {other} have the same text ({file}): what is measured on one says nothing new"
+                )
+
+    def _written(self) -> dict[str, dict[str, Any]]:
+        """What is known of every file that the steps wrote."""
+        paths = [path for folder in self.folders for path in sorted((self.output / folder).rglob("*"))]
+        return {
+            path.relative_to(self.output).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
+            for path in paths
+            if path.is_file()
+        }
 
     def _remove_folders(self) -> None:
         for name in self.folders:
@@ -212,6 +282,46 @@ def _differences(plan: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]
         if checksums[0] != checksums[1]:
             differing.append(f"the {split} files")
     return differing
+
+
+def _end_earlier_preprocess(output: Path) -> None:
+    """Ends a fairseq-preprocess that a run left behind when it was killed: it would write into what we make."""
+    try:
+        number = int((output / _PROCESS).read_text())
+        place, command = os.readlink(f"/proc/{number}/cwd"), Path(f"/proc/{number}/cmdline").read_bytes()
+    except (OSError, ValueError):
+        # It has ended, or there never was one.
+        number = None
+    if number is not None and Path(place) == output.resolve() and _PREPROCESS.encode() in command:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(number, signal.SIGKILL)
+        # Its working directory can be read as long as it writes.
+        with contextlib.suppress(OSError):
+            while os.readlink(f"/proc/{number}/cwd"):
+                time.sleep(0.02)
+    (output / _PROCESS).unlink(missing_ok=True)
+
+
+def _check_binarized(folder: Path) -> None:
+    """Compares the sizes of fairseq's binary files with what their indices say.
+
+    Raises:
+        CommandError: one was cut short: fairseq's workers do not report a full disk.
+    """
+    for index in folder.glob("**/*.idx"):
+        content = index.read_bytes()
+        if len(content) < _INDEX_HEAD.size or not content.startswith(_INDEX_MAGIC):
+            raise CommandError(
+                f"fairseq-preprocess left {index.name} unfinished: is the disk full? Start again to go on"
+            )
+        _, _, kind, count = _INDEX_HEAD.unpack_from(content)
+        sizes = array.array("i", content[_INDEX_HEAD.size : _INDEX_HEAD.size + 4 * count])
+        data = index.with_suffix(".bin")
+        is_whole = len(content) == _INDEX_HEAD.size + 12 * count and kind in _ITEM_BYTES and data.is_file()
+        if not is_whole or data.stat().st_size != sum(sizes) * _ITEM_BYTES[kind]:
+            raise CommandError(
+                f"fairseq-preprocess left {data.name} unfinished: is the disk full? Start again to go on"
+            )
 
 
 def _checksum(path: Path) -> str:

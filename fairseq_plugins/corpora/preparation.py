@@ -11,11 +11,12 @@ import importlib
 import importlib.util
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.files import write_json
+from fairseq_plugins.files import sha256, write_json
 
 FORMAT = 1
 """The version of ``preparation.json``: raised when its meaning changes."""
@@ -27,6 +28,7 @@ Record = TypeVar("Record", bound="Preparation")
 
 _KINDS: dict[str, type[Preparation]] = {}
 _IS_RESULT = "is a result"
+_MAPPINGS = ("splits", "files", "dictionary_sizes")
 
 
 def result(default_factory: type) -> Any:
@@ -40,6 +42,8 @@ class Preparation:
 
     kind: ClassVar[str]
     """The kind's name, under which it is registered."""
+    examples: ClassVar[str] = "examples"
+    """What is counted of a split."""
 
     metric: str
     """The name of the metric that models of this corpus are scored by."""
@@ -53,6 +57,8 @@ class Preparation:
     commands: list[str] = result(list)
     """The fairseq commands that were run, in the output folder."""
     versions: dict[str, str] = result(dict)
+    files: dict[str, dict[str, Any]] = result(dict)
+    """File, relative to the folder → ``bytes`` and ``sha256``; empty in records of earlier versions."""
     format: int = FORMAT
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -76,19 +82,24 @@ class Preparation:
         except (FileNotFoundError, NotADirectoryError):
             raise InputError(f"{path}: no such file; give the folder that a scripts/prepare_*.sh wrote") from None
         except ValueError as error:
-            raise InputError(f"{path}: not JSON ({error}); prepare the corpus again") from None
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise InputError(f"{path}: not a preparation of format {FORMAT}; prepare the corpus again")
+            raise InputError(f"{path}: not JSON ({error}); delete {folder} and prepare the corpus again") from None
+        is_record = isinstance(content, dict) and all(isinstance(content.get(part, {}), dict) for part in _MAPPINGS)
+        if not is_record or content.get("format") != FORMAT:
+            raise InputError(
+                f"{path}: not a preparation of format {FORMAT}; delete {folder} and prepare the corpus again"
+            )
         kind = content.pop("kind", FIRST_KIND)
         found = _find_kind(kind)
         if found is None:
-            raise InputError(f"{path}: there is no kind of corpus '{kind}' here; prepare the corpus again")
+            raise InputError(
+                f"{path}: there is no kind of corpus '{kind}' here; delete {folder} and prepare the corpus again"
+            )
         if not issubclass(found, cls):
             raise InputError(f"{path}: a corpus of the kind '{kind}', but this needs one of the kind '{cls.kind}'")
         try:
             preparation = found(**content)
         except TypeError as error:
-            raise InputError(f"{path}: {error}; prepare the corpus again") from None
+            raise InputError(f"{path}: {error}; delete {folder} and prepare the corpus again") from None
         preparation._folder = Path(folder)
         return preparation
 
@@ -112,6 +123,27 @@ class Preparation:
     def dictionaries(self) -> list[str]:
         """The files that have to be there for fairseq to read the data, relative to the folder."""
         return []
+
+    def missing(self, folder: str | os.PathLike[str]) -> str | None:
+        """The first file in ``folder`` that is not there any more, or not of its size; None where all is well."""
+        for name, facts in self.files.items():
+            path = Path(folder) / name
+            if not path.is_file() or path.stat().st_size != facts["bytes"]:
+                return name
+        return next((name for name in self.dictionaries() if not (Path(folder) / name).is_file()), None)
+
+    def damaged(self, folder: str | os.PathLike[str], names: Iterable[str]) -> str | None:
+        """The first of the recorded files ``names`` in ``folder`` whose checksum is another one; None where none is."""
+        for name in names:
+            path = Path(folder) / name
+            if not path.is_file() or sha256(path) != self.files[name]["sha256"]:
+                return name
+        return None
+
+    def of_set(self, name: str) -> str | None:
+        """The set (``train``, ``valid``, ``test``, …) that a recorded file is of; None for dictionaries and models."""
+        split = Path(name).name.split(".")[0]
+        return split if split in {*self.splits, "train", "valid", "test"} else None
 
     def split_of(self, name: str) -> str:
         """The split (``test1``) that a set's own name (``nist05``) stands for; any other name as it is."""

@@ -1,5 +1,5 @@
 """Registers the criterions with fairseq."""
 
-from . import output_cross_entropy
+from . import output_cross_entropy, ranking_hinge, sequence_classification
 
-__all__ = ["output_cross_entropy"]
+__all__ = ["output_cross_entropy", "ranking_hinge", "sequence_classification"]

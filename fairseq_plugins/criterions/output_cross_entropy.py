@@ -30,13 +30,13 @@ class OutputCrossEntropyConfig(FairseqDataclass):
 
 @register_criterion("output_cross_entropy", dataclass=OutputCrossEntropyConfig)
 class OutputCrossEntropyCriterion(FairseqCriterion):
-    """The (label-smoothed) cross-entropy of models whose decoder says what its output layer is made of.
+    """The (label-smoothed) cross-entropy, in chunks for models whose decoder says what its output layer is made of.
 
     That is ``decoder.output_parameters()``: the weight (V, E) and the bias (V,) or None by which the features of
-    ``features_only=True`` become logits.
+    ``features_only=True`` become logits. For all other models it is fairseq's own.
 
     Raises:
-        InputError: a label smoothing outside 0 ... 1, or (at the first batch) another model.
+        InputError: a label smoothing outside 0 ... 1.
     """
 
     def __init__(self, task: FairseqTask, sentence_avg: bool, label_smoothing: float) -> None:
@@ -45,18 +45,15 @@ class OutputCrossEntropyCriterion(FairseqCriterion):
             raise InputError(f"--label-smoothing must be at least 0 and below 1, not {label_smoothing}")
         self.sentence_avg = sentence_avg
         self.label_smoothing = label_smoothing
+        self.in_tables = LabelSmoothedCrossEntropyCriterion(task, sentence_avg, label_smoothing)
 
     def forward(
         self, model: BaseFairseqModel, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[Tensor, int, dict[str, Any]]:
-        """The summed loss of a batch, the number that gradients are divided by, and what is logged."""
-        if not hasattr(getattr(model, "decoder", None), "output_parameters"):
-            raise InputError(
-                "--criterion output_cross_entropy does not know this architecture's output layer: "
-                "take cross_entropy or label_smoothed_cross_entropy"
-            )
-        if not reduce:
-            raise ValueError("output_cross_entropy only has the sum over a batch")
+        """The summed loss of a batch (without ``reduce`` each token's), the number that gradients are divided by, and
+        what is logged."""
+        if not reduce or not hasattr(getattr(model, "decoder", None), "output_parameters"):
+            return self.in_tables(model, sample, reduce)
         features, *_ = model(**sample["net_input"], features_only=True)
         weight, bias = model.decoder.output_parameters()
         loss, nll_loss = output_cross_entropy(

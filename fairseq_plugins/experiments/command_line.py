@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import itertools
 import logging
-import signal
+import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from pathlib import Path
+from typing import TextIO
 
 from ..corpora.builtin import SUFFIXES
-from ..errors import report_input_errors
+from ..errors import InputError, report_input_errors
 from ..versions import add_version_argument
+from . import builtin_corpora
 from .configuration import CHECKOUT
 
 
@@ -49,20 +51,41 @@ class ScriptParser(argparse.ArgumentParser):
         return arguments[0], options, extra
 
 
+def gpu_count(text: str) -> int:
+    """The type of ``--gpus``."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} GPUs cannot be used; 0 is the CPU")
+    return number
+
+
+gpu_count.__name__ = "int"  # as argparse calls it where a value is none
+
+
+def work_folder(path: str | os.PathLike[str]) -> Path:
+    """The absolute path of ``--work``.
+
+    Raises:
+        InputError: it is a file.
+    """
+    work = Path(os.path.abspath(path))
+    if work.exists() and not work.is_dir():
+        raise InputError(f"{work} is a file: name a folder for --work")
+    return work
+
+
+def started(what: object, stream: TextIO | None = None) -> None:
+    """Says what the seconds are for until PyTorch and fairseq are imported; on a terminal :func:`register` says it."""
+    if not sys.stderr.isatty():
+        print(f"{what}: starting PyTorch and fairseq", file=stream, flush=True)
+
+
 def main_of(main: Callable[[list[str]], None]) -> None:
     """Runs an entry point. Bad input is one sentence and status 1; Ctrl-C and SIGTERM stop it, with status 130."""
 
-    def interrupt(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)
     # fairseq's parsers report at INFO that a user dir is imported and that optional packages are missing.
     logging.disable(logging.INFO)
-    try:
-        report_input_errors(lambda: main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+    report_input_errors(lambda: main(sys.argv[1:]))
 
 
 def script(name: str) -> str:
@@ -70,10 +93,10 @@ def script(name: str) -> str:
     return str(CHECKOUT / "scripts" / f"{name}.sh")
 
 
-def builtin_corpus(
-    task: str, text: object, data: object, preparation: Sequence[object]
-) -> tuple[list[object], list[object]]:
+def builtin_corpus(task: str, text: object, data: object, preparation: Sequence[object]) -> Sequence[list[object]]:
     """The commands that write a built-in corpus to the folder ``text``, and prepare it in ``data``."""
+    if task in builtin_corpora.COMMANDS:
+        return builtin_corpora.COMMANDS[task](text, data, preparation)
     source, target = SUFFIXES[task]
     generate = [sys.executable, "-m", "fairseq_plugins.corpora.builtin", "--task", task, "--output", text, "--seed", 1]
     files = [part for split in ("train", "valid", "test") for part in (f"--{split}", f"{text}/{split}")]

@@ -16,6 +16,7 @@ from ..errors import InputError, nearest
 from ..files import atomic_file, read_lines
 from ..scoring.metrics import Metric, Outputs, References, read_numbers
 from . import fairseq_commands
+from .classification import Classification
 from .configuration import Configuration
 from .prepared_data import PreparedData
 
@@ -137,7 +138,7 @@ class Generation:
         return [folder / f"{subset}{kind}.{language}" for kind in (".tok", "", ".log_probabilities")]
 
 
-DECODINGS: dict[str, Decoding] = {"generate": Generation()}
+DECODINGS: dict[str, Decoding] = {"generate": Generation(), "classification": Classification()}
 """What a metric may name."""
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,15 @@ from typing import Any
 from tqdm import tqdm
 
 from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoints
-from ..scoring.metrics import Metric, metric_named
+from ..files import locked, read_lines
+from ..scoring.metrics import Metric, Outputs, metric_named
 from ..terminal import table
 from . import configuration as configurations
 from . import fairseq_commands, processes, records, results
 from .attention import over_development_set
-from .command_line import ScriptParser, main_of
+from .command_line import ScriptParser, main_of, started, work_folder
 from .configuration import Configuration
-from .decoding import decoding_of
+from .decoding import Decoding, decoding_of
 from .prepared_data import PreparedData
 
 
@@ -38,8 +38,10 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--record", action="store_true")
     path, options, extra = parser.parse_after("CONFIG", arguments)
     configuration = configurations.load(path)
-    work = Path(os.path.abspath(options.work or configuration.default_work))
+    work = work_folder(options.work or configuration.default_work)
     data = PreparedData.load(options.data or configuration.data_folder)
+    results.load(work)  # what is damaged is said before minutes of decoding
+    started(path)
     configuration.load_extensions()
     if options.record:
         records.recordable(configuration, work, options.checkpoint)
@@ -49,46 +51,31 @@ def main(arguments: Sequence[str]) -> None:
     decoding = decoding_of(metric)
     references = decoding.references(data, subset)
     average = configuration.average if options.average is None else options.average
+    data.verify(subset)
     checkpoint = options.checkpoint or own_checkpoint(work / "checkpoints", average)
     for part in checkpoint.split(":"):
-        checked_checkpoint(part, None if options.checkpoint else fairseq_commands.architecture(configuration))
+        expected = None if options.checkpoint else fairseq_commands.architecture(configuration)
+        data.check_trained_on(checked_checkpoint(part, expected), part)
     command = decoding.command(configuration, data, checkpoint, subset, options.gpus, extra)
     print(processes.shown(command), flush=True)
 
     log = work / "generate" / f"{subset}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = log.with_name(f"{subset}.unfinished.log")
-    count = len(references.tokens[0])
-    with open(unfinished, "w", encoding="utf-8") as stream, tqdm(total=count, unit=" sentences", disable=None) as bar:
-
-        def write(line: str) -> None:
-            stream.write(line)
-            bar.update(decoding.is_sentence(line))
-
-        # fairseq's own bar would count batches, and its log goes to the standard error.
-        status = processes.run(command, write, stderr=subprocess.STDOUT)
-    if status != 0:
-        name = Path(command[0]).name
-        sys.exit(f"error: {name} ended with exit status {status}; its output stands in {unfinished}")
-    outputs = decoding.outputs(unfinished, data, count)
-    os.replace(unfinished, log)
-    decoding.write(outputs, log.parent, data, subset)
-
-    speed = decoding.speed(log)
-    scores = {
-        **metric.scores(outputs, references),
-        "decode_sentences_per_second": speed,
-        "checkpoint": checkpoint,
-        "generate_command": processes.shown(command),
+    refusal = f"{log}: another evaluation of this set is at work; wait for it, or give another --work"
+    with locked(log.with_name(f".{subset}.lock"), refusal):
+        outputs = decode(decoding, command, log, data, subset, len(references.tokens[0]))
+        speed = decoding.speed(log)
+        scores = {
+            **metric.scores(outputs, references),
+            "decode_sentences_per_second": speed,
+            "checkpoint": checkpoint,
+            "generate_command": processes.shown(command),
+        }
+        keep(work, configuration, subset, name, scores)
+    row = {
+        "system": f"{configuration.dataset}/{configuration.model}",
+        "set": name,
+        "sentences": len(references.tokens[0]),
     }
-    if configuration.extensions:
-        results.update(work, extensions=list(map(str, configuration.extensions)))
-    # The top level is the test set's: another set must not overwrite what tables are made of.
-    if subset == "test":
-        results.update(work, **scores)
-    else:
-        results.update(work, subsets={**results.load(work).get("subsets", {}), name: scores})
-    row = {"system": f"{configuration.dataset}/{configuration.model}", "set": name, "sentences": count}
     row |= {column.label: scores[column.key] for column in metric.columns}
     # A table's figures are of its test sets.
     if subset.startswith("test") and (paper := configuration.paper_row()) is not None:
@@ -102,6 +89,38 @@ def main(arguments: Sequence[str]) -> None:
     print(f"translations: {log.parent}; scores: {work / 'results.json'}")
     if options.record:
         print(f"record: {records.record(configuration, data, work, average, name, scores)}")
+
+
+def decode(
+    decoding: Decoding, command: Sequence[str], log: Path, data: PreparedData, subset: str, count: int
+) -> Outputs:
+    """Runs a decoding command over ``count`` sentences, and writes what it says to ``log``, the outputs beside it.
+
+    Raises:
+        InputError: the command failed, or left sentences out.
+    """
+    unfinished = log.with_name(f"{subset}.unfinished.log")
+    with open(unfinished, "w", encoding="utf-8") as stream, tqdm(total=count, unit=" sentences", disable=None) as bar:
+
+        def write(line: str) -> None:
+            stream.write(line)
+            bar.update(decoding.is_sentence(line))
+
+        # fairseq's own bar would count batches, and its log goes to the standard error.
+        status = processes.run(command, write, stderr=subprocess.STDOUT)
+    if status != 0:
+        raise processes.failure(command, status, read_lines(unfinished), unfinished)
+    outputs = decoding.outputs(unfinished, data, count)
+    os.replace(unfinished, log)
+    decoding.write(outputs, log.parent, data, subset)
+    return outputs
+
+
+def keep(work: Path, configuration: Configuration, subset: str, name: str, scores: dict[str, Any]) -> None:
+    """Puts the scores of a set into ``results.json``."""
+    values = {"extensions": list(map(str, configuration.extensions))} if configuration.extensions else {}
+    # The top level is the test set's: another set must not overwrite what tables are made of.
+    results.update(work, **values, **(scores if subset == "test" else {"subsets": {name: scores}}))
 
 
 def metric_of(configuration: Configuration, data: PreparedData) -> Metric:

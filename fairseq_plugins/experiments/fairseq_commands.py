@@ -7,9 +7,10 @@ import itertools
 import math
 import re
 import sysconfig
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from .. import register
 from ..errors import InputError, nearest
@@ -137,8 +138,25 @@ def interactive_command(
     return check("interactive", [*command, *decoding_device(gpus)], {}, extra)
 
 
+def validate_command(
+    data: PreparedData, checkpoint: str, subset: str, gpus: int | None, extra: Sequence[str]
+) -> list[str]:
+    """The fairseq-validate command by which ``checkpoint`` prints what it predicts for each example of a subset."""
+    command = [executable("fairseq-validate"), *data.arguments(), "--path", checkpoint, "--valid-subset", subset]
+    command += ["--print-predictions", "--no-progress-bar"]
+    if option(extra, "--batch-size", "--max-sentences", "--max-tokens") is None:
+        command += ["--batch-size", "64"]
+    return check("validate", [*command, *decoding_device(gpus)], {}, extra)
+
+
 def decoding_device(gpus: int | None) -> list[str]:
-    """Where a decoding command computes: on the CPU where ``gpus`` is 0, or None and there is none."""
+    """Where a decoding command computes: on the CPU where ``gpus`` is 0, or None and there is none.
+
+    Raises:
+        InputError: a GPU is asked for where there is none.
+    """
+    if gpus and not available_gpus():
+        raise InputError(f"--gpus {gpus}: PyTorch sees no GPU here; --gpus 0 is the CPU")
     return ["--cpu"] if gpus == 0 or available_gpus() == 0 else []
 
 
@@ -198,7 +216,7 @@ def option_arguments(kind: str, section: Section, extra: Sequence[str] = ()) -> 
     arguments = []
     for key, value in section.items():
         if key in RESERVED:
-            raise InputError(f"{value.place}: '{key}' cannot stand in a configuration: {RESERVED[key]}")
+            raise InputError(f"{value.place}: '{key}' cannot be in a configuration: {RESERVED[key]}")
         action = options.get(f"--{key}")
         if action is None:
             known = [option[2:] for option in options if option.startswith("--")]
@@ -227,7 +245,7 @@ def check(kind: str, command: Sequence[str], section: Section, extra: Sequence[s
         if option(extra, f"--{key}") is not None:
             raise InputError(f"--{key} cannot be passed on to fairseq-{kind}: {remedy}")
     command = [*command, *extra]
-    parser = _parser(kind, section)
+    parser = _parser(kind, section, extra)
     _, unknown = fairseq_options.parse_args_and_arch(parser, input_args=command[1:], parse_known=True)
     if unknown:
         known = [option for option in parser._option_string_actions if option.startswith("--")]
@@ -235,8 +253,29 @@ def check(kind: str, command: Sequence[str], section: Section, extra: Sequence[s
     return command
 
 
-def _parser(kind: str, section: Section) -> argparse.ArgumentParser:
-    """fairseq's parser; what it refuses becomes an InputError."""
+def resolved_options(command: Sequence[str]) -> dict[str, Any]:
+    """Every option of a fairseq-train command in fairseq's groups (``common``, ``model``, …), with all defaults."""
+    register()
+    from fairseq import options as fairseq_options
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from omegaconf import OmegaConf
+
+    parsed = fairseq_options.parse_args_and_arch(_parser("train", {}), input_args=list(command[1:]))
+    with warnings.catch_warnings():
+        # fairseq asks Hydra as it was asked years ago.
+        warnings.simplefilter("ignore")
+        groups = OmegaConf.to_container(convert_namespace_to_omegaconf(parsed), resolve=True, enum_to_str=True)
+    # Models and tasks in the older style have all options in one Namespace.
+    return {
+        name: vars(group) | {"_name": getattr(parsed, "arch" if name == "model" else name, None)}
+        if isinstance(group, argparse.Namespace)
+        else group
+        for name, group in groups.items()
+    }
+
+
+def _parser(kind: str, section: Section, extra: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """fairseq's parser; what it refuses becomes an InputError, which names the file unless ``extra`` has the option."""
     register()
     from fairseq import options as fairseq_options
 
@@ -244,11 +283,12 @@ def _parser(kind: str, section: Section) -> argparse.ArgumentParser:
         "train": fairseq_options.get_training_parser,
         "generate": fairseq_options.get_generation_parser,
         "interactive": fairseq_options.get_interactive_generation_parser,
+        "validate": fairseq_options.get_validation_parser,
     }[kind]()
 
     def error(message: str) -> NoReturn:
         found = re.match(r"argument (?:-\w/)?--([\w-]+)", message)
-        value = section.get(found[1]) if found else None
+        value = section.get(found[1]) if found and option(extra, f"--{found[1]}") is None else None
         raise InputError(f"{value.place}: {message}" if value else f"fairseq-{kind}: {message}")
 
     parser.error = error
@@ -259,7 +299,7 @@ def _options(kind: str, section: Section, extra: Sequence[str]) -> dict[str, arg
     """Every option of fairseq's parser, with those that the chosen architecture, task, optimizer … bring along."""
     from fairseq import options as fairseq_options
 
-    parser = _parser(kind, section)
+    parser = _parser(kind, section, extra)
     choices = []
     for key, value in section.items():
         action = parser._option_string_actions.get(f"--{key}")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .. import __path__ as package_path
+from ..checkpoints import check_dictionaries
 from ..corpora.pairs import PairsPreparation
 from ..corpora.preparation import Preparation
 from ..errors import InputError
+from ..files import sha256
 
 USER_DIR = str(Path(package_path[0]).resolve())
 
@@ -50,6 +53,57 @@ class PreparedData:
                 f"but what is done here needs pairs of texts"
             )
         return self.preparation
+
+    def verify(self, subset: str) -> None:
+        """Compares what is read for a set with the checksums that were taken when the data was prepared.
+
+        Args:
+            subset: a split; empty for the dictionaries and models of subwords alone
+
+        Raises:
+            InputError: a file is damaged, or not there. ``raw/`` may be deleted.
+        """
+        names = [name for name in self.preparation.files if self.preparation.of_set(name) in (None, subset)]
+        names = [name for name in names if not name.startswith("raw/") or (self.folder / name).is_file()]
+        if (name := self.preparation.damaged(self.folder, names)) is not None:
+            raise self._damage(name)
+
+    def check_trained_on(self, checkpoint: dict[str, Any], path: str | Path) -> None:
+        """Refuses a checkpoint, read from ``path``, that was trained with other dictionaries.
+
+        Raises:
+            InputError: it was, by what it says of them, or by the size of its embeddings where it says nothing.
+        """
+        check_dictionaries(checkpoint, str(path), [self.folder / name for name in self.preparation.dictionaries()])
+
+    def verify_training(self) -> None:
+        """Compares what fairseq-train reads with its checksums.
+
+        Raises:
+            InputError: a file is damaged, or not there.
+        """
+        names = [name for name in self.preparation.files if name in self._training_files()]
+        if (name := self.preparation.damaged(self.folder, names)) is not None:
+            raise self._damage(name)
+
+    def training_checksums(self) -> dict[str, str]:
+        """File of what fairseq-train reads → SHA-256. The test sets are not among them."""
+        known = self.preparation.files
+        names = self._training_files()
+        return {name: known[name]["sha256"] if name in known else sha256(self.folder / name) for name in names}
+
+    def _training_files(self) -> list[str]:
+        names = list(self.preparation.files)
+        if not names:  # of an earlier version
+            paths = sorted(path for path in self.folder.glob("bin/**/*") if path.is_file())
+            names = [path.relative_to(self.folder).as_posix() for path in paths]
+        sets = (None, "train", "valid")
+        return [name for name in names if name.startswith("bin/") and self.preparation.of_set(name) in sets]
+
+    def _damage(self, name: str) -> InputError:
+        return InputError(
+            f"{self.folder / name}: missing, or not what was prepared; delete {self.folder} and prepare the data again"
+        )
 
     def arguments(self) -> list[str]:
         """What every fairseq command that reads the data begins with."""

@@ -5,16 +5,27 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from ..errors import CommandError, last_words
 from ..files import locked
 
 
 def shown(command: Sequence[str]) -> str:
     """A command as it can be pasted into a shell."""
     return shlex.join(command)
+
+
+KEPT_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": "4000000000",
+    "MALLOC_TRIM_THRESHOLD_": "8000000000",
+    "MALLOC_TOP_PAD_": "300000000",
+}
+"""glibc's settings, in bytes, with which a process keeps what it frees: else every update asks the system for its
+large tensors anew, and gets them page by page, each filled with zeros. What the caller has set wins."""
 
 
 def run(
@@ -43,7 +54,7 @@ def run(
         errors="replace",
         pass_fds=pass_fds,
         # Today's libraries write a page of deprecation warnings about fairseq 0.12, in which an error would get lost.
-        env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **os.environ},
+        env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **KEPT_MEMORY, **os.environ},
     )
     try:
         for line in process.stdout:
@@ -58,6 +69,21 @@ def run(
             process.kill()
             process.wait()
         raise
+
+
+def failure(command: Sequence[str], status: int, output: Iterable[str], log: Path | None = None) -> CommandError:
+    """What to say of a command that failed: its last words.
+
+    Args:
+        command: program and arguments
+        status: its exit status
+        output: the lines of its output
+        log: where they are kept
+    """
+    # Whom the system ended could say nothing of it.
+    words = last_words(output) if status > 0 else f"it was ended by {signal.Signals(-status).name}"
+    where = "" if log is None else f"; its output is in {log}"
+    return CommandError(f"{Path(command[0]).name} ended with exit status {status}: {words}{where}")
 
 
 @contextlib.contextmanager

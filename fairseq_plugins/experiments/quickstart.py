@@ -25,7 +25,7 @@ from ..scoring.metrics import Metric, Outputs, metric_named
 from ..terminal import table
 from . import configuration as configurations
 from . import processes, records, results
-from .command_line import ScriptParser, builtin_corpus, main_of, script
+from .command_line import ScriptParser, builtin_corpus, main_of, script, work_folder
 from .configuration import CHECKOUT
 from .decoding import decoding_of
 from .fairseq_commands import option
@@ -71,25 +71,32 @@ TASKS = {
 def main(arguments: list[str]) -> None:
     """The whole quick start."""
     parser = ScriptParser("quickstart")
-    parser.add_argument("--task", choices=TASKS, default="translation")
+    parser.add_argument("--task", choices=(*TASKS, "classification"), default="translation")
     parser.add_argument("--sentence")
     parser.add_argument("--max-update", type=int)
     parser.add_argument("--work", type=Path)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args(arguments)
-    task = TASKS[options.task]
     if options.max_update is not None and options.max_update < 1:
         raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
+    # One thread for each of the two trainings; more would only get into each other's way.
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if options.task == "classification":
+        from . import quickstart_classification  # it has its steps from here
+
+        if options.seed is not None or options.record:
+            raise InputError("--seed and --record are for the tasks that translate or summarize")
+        work = work_folder(options.work or CHECKOUT / "work" / quickstart_classification.FOLDER)
+        return quickstart_classification.run(work, options.sentence, options.max_update)
+    task = TASKS[options.task]
     default = CHECKOUT / "work" / task.configurations
     if options.seed is not None:
         # Trainings go on where they stopped: another seed is another folder.
         default = default.with_name(f"{default.name}_seed_{options.seed}")
-    work = Path(os.path.abspath(options.work or default))
+    work = work_folder(options.work or default)
     refuse_another_seed(work, options.seed)
     started = time.monotonic()
-    # One thread for each of the two trainings; more would only get into each other's way.
-    os.environ["OMP_NUM_THREADS"] = "1"
 
     text, data = work / "text", work / "data"
     heading("A corpus from a grammar: sentences, tokens, BPE")
@@ -220,7 +227,9 @@ async def _train(name: str, command: list[str], total: int, position: int) -> No
             done = int(statistics["num_updates"])
             bar.update(done - bar.n)
             if statistics["split"] == "valid":
-                tqdm.write(f"{name}: {done:,} of {total:,} updates, development perplexity {statistics['ppl']:.2f}")
+                measure = "accuracy" if "accuracy" in statistics else "ppl"
+                label = "perplexity" if measure == "ppl" else measure
+                tqdm.write(f"{name}: {done:,} of {total:,} updates, development {label} {statistics[measure]:.2f}")
         status = await process.wait()
     finally:
         bar.close()
@@ -229,7 +238,7 @@ async def _train(name: str, command: list[str], total: int, position: int) -> No
             await process.wait()
     if status != 0:
         sys.stderr.writelines(last_lines)
-        raise InputError(f"{name}: {command[0]} ended with exit status {status}; its last lines stand above")
+        raise InputError(f"{name}: {command[0]} ended with exit status {status}; its last lines are above")
 
 
 def show_samples(lines: dict[str, list[str]]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from .. import extensions
 from ..corpora.preparation import PREPARATION
 from ..errors import InputError
-from ..files import write_json
+from ..files import locked, write_json
 from ..scoring.metrics import metrics_of
 from .configuration import CHECKOUT
 from .fairseq_commands import option
@@ -35,14 +35,21 @@ PACKAGES = (
 
 
 def load(work: Path) -> dict[str, Any]:
-    """The results in a work folder; empty when there are none yet."""
+    """The results in a work folder; empty when there are none yet.
+
+    Raises:
+        InputError: the file is damaged.
+    """
     path = work / "results.json"
     if not path.exists():
         return {}
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{path}: not JSON ({error}); delete it: training and evaluation write it anew") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: not the results of an experiment; delete it: training and evaluation write it anew")
+    return found
 
 
 def required(work: Path) -> dict[str, Any]:
@@ -65,8 +72,15 @@ def write(work: Path, results: dict[str, Any]) -> None:
 
 
 def update(work: Path, **values: Any) -> None:
-    """Sets keys in a work folder's ``results.json`` and keeps the others."""
-    write(work, {**load(work), **values})
+    """Sets keys in a work folder's ``results.json`` and keeps the others; several processes may do so at once.
+
+    Of ``subsets`` the sets that are given are set.
+    """
+    with locked(work / ".results.lock"):
+        found = load(work)
+        if "subsets" in values:
+            values["subsets"] = {**found.get("subsets", {}), **values["subsets"]}
+        write(work, {**found, **values})
 
 
 def overview(works: Mapping[str, Path]) -> tuple[list[dict[str, Any]], list[str]]:
@@ -123,10 +137,12 @@ def load_extensions_of(checkpoints: Iterable[str | Path]) -> None:
         InputError: one is missing, or cannot be imported.
     """
     for checkpoint in checkpoints:
-        found = load(Path(checkpoint).absolute().parent.parent)
-        # A checkpoint may lie anywhere, beside anybody's results.json.
-        if isinstance(found, dict):
-            load_extensions(found)
+        try:
+            found = load(Path(checkpoint).absolute().parent.parent)
+        except InputError:
+            # A checkpoint may lie anywhere, beside anybody's results.json.
+            continue
+        load_extensions(found)
 
 
 def git_revision() -> str | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from ..errors import InputError
 from ..files import atomic_file
 from ..versions import versions
 from . import configuration as configurations
-from . import fairseq_commands, processes, results
-from .command_line import ScriptParser, main_of
+from . import fairseq_commands, processes, results, training_record
+from .command_line import ScriptParser, gpu_count, main_of, started, work_folder
 from .prepared_data import PreparedData
 
 LOG = "train.log"
@@ -30,17 +30,28 @@ def main(arguments: Sequence[str]) -> None:
     parser = ScriptParser("train")
     parser.add_argument("--work", type=Path)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--gpus", type=int)
+    parser.add_argument("--gpus", type=gpu_count)
+    parser.add_argument("--restart", action="store_true")
     path, options, extra = parser.parse_after("CONFIG", arguments)
     configuration = configurations.load(path)
-    work = Path(os.path.abspath(options.work or configuration.default_work))
+    work = work_folder(options.work or configuration.default_work)
     data = PreparedData.load(options.data or configuration.data_folder)
+    started(path)
     configuration.load_extensions()
     command = fairseq_commands.train_command(configuration, data, work, options.gpus, extra)
     number = fairseq_commands.process_count(command)
     last = work / "checkpoints" / "checkpoint_last.pt"
     with processes.only_one(work) as lock:
+        if options.restart:
+            training_record.clear(work)
+        results.load(work)  # what is damaged is said before hours of training
+        data.verify_training()
         resumed = make_resumable(last, fairseq_commands.architecture(configuration, extra))
+        record = training_record.TrainingRecord.of(command, data)
+        if resumed is None:
+            record.save(work)
+        else:
+            training_record.agree(work, record, command)
         print(processes.shown(command), flush=True)
         if note := fairseq_commands.share_of(configuration, extra, number).note:
             print(note, flush=True)
@@ -52,9 +63,9 @@ def main(arguments: Sequence[str]) -> None:
                 stderr = None if sys.stderr.isatty() else subprocess.STDOUT
                 status = processes.run(command, log.write, stderr, pass_fds=[lock])
             if status != 0:
-                sys.exit(f"error: fairseq-train ended with exit status {status}; its output stands in {work / LOG}")
+                raise processes.failure(command, status, log.last_lines, work / LOG)
         if not last.exists():
-            sys.exit(f"error: fairseq-train left no {last}; was it told --no-save or --no-last-checkpoints?")
+            raise InputError(f"fairseq-train left no {last}; was it told --no-save or --no-last-checkpoints?")
         trained = training_results(read_checkpoint(last))
         # Where nothing was trained, what stands there is still true; where something was, the scores are not.
         if "updates" not in results.load(work) or resumed is None or trained["updates"] > resumed["updates"]:
@@ -117,6 +128,7 @@ class TrainingLog:
 
     def __init__(self, work: Path) -> None:
         self._work = work
+        self.last_lines: deque[str] = deque(maxlen=200)
 
     def __enter__(self) -> TrainingLog:
         self._log = open(self._work / LOG, "a", encoding="utf-8", buffering=1)
@@ -129,6 +141,7 @@ class TrainingLog:
 
     def write(self, line: str) -> None:
         """Takes one line of the output."""
+        self.last_lines.append(line)
         # fairseq prints its whole configuration as one line of some 15,000 characters: the file is the place for it.
         self._log.write(line)
         if not re.search(r"\| INFO \| fairseq_cli\.train \| \{'_name': None", line):

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -14,9 +15,14 @@ from ..checkpoints import checked_checkpoint, trained_on
 from ..errors import InputError
 from ..files import read_lines
 from . import fairseq_commands, processes, results
-from .command_line import ScriptParser, main_of
+from .command_line import ScriptParser, main_of, started
 from .decoding import hypotheses
 from .prepared_data import PreparedData
+
+LONGEST_SOURCE = 1024
+"""Where a model does not say it: fairseq's default."""
+# fairseq's, of the length of the output: a times that of the source, plus b.
+_OUTPUT_LIMITS = (("--max-len-a", 0.0), ("--max-len-b", 200.0))
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -26,15 +32,30 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--gpus", type=int, choices=(0, 1))
     paths, options, extra = parser.parse_after("CHECKPOINT", arguments)
+    for path in paths.split(":"):
+        if not Path(path).is_file():
+            raise InputError(f"{path}: no such checkpoint")
+    started(paths, sys.stderr)
     results.load_extensions_of(paths.split(":"))
     checkpoints = [checked_checkpoint(path) for path in paths.split(":")]
     data = PreparedData.load(options.data or trained_on(checkpoints[0], paths))
+    data.verify("")
+    for path, checkpoint in zip(paths.split(":"), checkpoints, strict=True):
+        data.check_trained_on(checkpoint, path)
     if sys.stdin.isatty():
         print("Type sentences, one a line, and end with Ctrl-D.", file=sys.stderr)
     lines = list(read_lines("/dev/stdin"))
     extra = ["--beam", str(options.beam), *extra]
-    for line in translate(lines, paths, data, options.gpus, extra):
+    longest = min(longest_source(checkpoint) for checkpoint in checkpoints)
+    for line in translate(lines, paths, data, options.gpus, extra, longest):
         print(line)
+
+
+def longest_source(checkpoint: dict[str, Any]) -> int:
+    """How many tokens, the end of the sentence among them, the model of a checkpoint reads at most."""
+    model = checkpoint["cfg"]["model"]
+    values = model if isinstance(model, dict) else vars(model)
+    return int(values.get("max_source_positions") or LONGEST_SOURCE)
 
 
 def translate(
@@ -43,6 +64,7 @@ def translate(
     data: PreparedData,
     gpus: int | None = None,
     extra: Sequence[str] = (),
+    longest: int = LONGEST_SOURCE,
 ) -> list[str]:
     """Translates lines of text with fairseq-interactive.
 
@@ -52,19 +74,29 @@ def translate(
         data: what the model was trained on; its preparation is applied, and undone in the translation
         gpus: 0 for the CPU, 1 for a GPU, None for a GPU where there is one
         extra: further options of fairseq-interactive
+        longest: the tokens that the model takes, the end of the sentence among them. A longer line stays empty, and a
+            warning says so; so does one where a translation has reached its own limit
 
     Raises:
         InputError: fairseq-interactive refuses an option, fails, or leaves a line untranslated.
     """
     preparation = data.pairs
+    longest = int(fairseq_commands.option(extra, "--max-source-positions") or longest)
     encoded = [preparation.encode_source(line) for line in lines]
+    for number, sentence in enumerate(encoded):
+        if (length := len(sentence.split()) + 1) > longest:
+            warn(f"line {number + 1} has {length:,} tokens, but the model takes {longest:,}: its translation is empty")
+            encoded[number] = ""
+    numbers = [number for number, sentence in enumerate(encoded, 1) if sentence]
     sentences = [sentence for sentence in encoded if sentence]
     if not sentences:
         return [""] * len(lines)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "source.txt"
         source.write_text("".join(sentence + "\n" for sentence in sentences), encoding="utf-8")
-        command = fairseq_commands.interactive_command(data, checkpoint, source, gpus, extra)
+        # fairseq's own limit is lower than that of many models.
+        limit = ["--max-source-positions", str(longest)]
+        command = fairseq_commands.interactive_command(data, checkpoint, source, gpus, [*limit, *extra])
         output: list[str] = []
         with tqdm(total=len(sentences), unit=" sentences", disable=None, leave=False) as bar:
 
@@ -74,11 +106,30 @@ def translate(
 
             status = processes.run(command, collect, stderr=subprocess.STDOUT)
     if status != 0:
-        sys.stderr.writelines(output[-20:])
-        raise InputError(f"fairseq-interactive ended with exit status {status}; its last lines stand above")
-    found = (hypothesis.pieces for hypothesis in hypotheses(output, len(sentences), "fairseq-interactive"))
-    text = (preparation.detokenize_target(preparation.decode_target(pieces)) for pieces in found)
+        raise processes.failure(command, status, output)
+    found = list(hypotheses(output, len(sentences), "fairseq-interactive"))
+    for number, sentence, hypothesis in zip(numbers, sentences, found, strict=True):
+        most = longest_output(extra, len(sentence.split()) + 1)
+        if len(hypothesis.log_probabilities) > most:
+            warn(f"the translation of line {number} ends at {most:,} tokens, its limit; raise --max-len-b")
+    text = (preparation.detokenize_target(preparation.decode_target(hypothesis.pieces)) for hypothesis in found)
     return [next(text) if sentence else "" for sentence in encoded]
+
+
+def longest_output(extra: Sequence[str], length: int) -> int:
+    """How many tokens, without the end of the sentence, are generated at most for a source of so many.
+
+    Args:
+        extra: the options of fairseq-interactive, ``--max-len-a`` and ``--max-len-b`` among them
+        length: of the source, with the end of the sentence
+    """
+    slope, constant = (float(fairseq_commands.option(extra, name) or default) for name, default in _OUTPUT_LIMITS)
+    return int(slope * length + constant)
+
+
+def warn(what: str) -> None:
+    """Says it beside the translations."""
+    print(f"warning: {what}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Options of fairseq's own commands that it has, and that do nothing or fail; a file for each.
 
-``--cpu --distributed-world-size N`` trains with N processes, ``--replace-unk`` copies unknown words. ``apply()`` is
-called when the package registers itself, after ``compat.apply()``.
+``--cpu --distributed-world-size N`` trains with N processes, ``--replace-unk`` copies unknown words. And checkpoints
+keep checksums of their dictionaries. ``apply()`` is called when the package registers itself, after ``compat.apply()``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 def apply() -> None:
     """Puts all of them into fairseq. Further calls change nothing."""
     from .cpu_data_parallel import train_data_parallel_on_cpu
+    from .dictionary_checksums import keep_dictionary_checksums
     from .unknown_words import replace_unknown_words
 
     train_data_parallel_on_cpu()
     replace_unknown_words()
+    keep_dictionary_checksums()

@@ -51,6 +51,15 @@ OPERATIONS: dict[str, tuple[Backend, ...]] = {
         Backend("eager", "forget_scan.eager"),
         Backend("reference", "forget_scan.reference"),
     ),
+    "additive_attention": (
+        Backend("cpp", "additive_attention.cpu"),
+        Backend("eager", "additive_attention.eager"),
+        Backend("reference", "additive_attention.reference"),
+    ),
+    "linear": (
+        Backend("onednn", "linear.onednn"),
+        Backend("reference", "linear.reference"),
+    ),
 }
 """The backends of each operation in order of preference; the last one takes everything."""
 

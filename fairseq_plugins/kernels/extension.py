@@ -13,6 +13,7 @@ import importlib.util
 import logging
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -66,6 +67,16 @@ def load(source: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def load_where_possible(source: Path, operation: str) -> ModuleType | None:
+    """:func:`load`; None, after a warning that names the operation, where it cannot be compiled."""
+    try:
+        return load(source)
+    except (RuntimeError, OSError, ImportError, subprocess.SubprocessError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        logger.warning(f"the C++ kernels cannot be compiled here, so {operation} runs on slower ones: {reason}")
+        return None
 
 
 def _hash(source: Path, flags: list[str]) -> str:

@@ -42,6 +42,7 @@ from ..modules.convolution import remove_weight_norm
 from ..modules.double_path.decoder import ConvolutionalDecoderPath, PathOutput, SelfAttentionDecoderPath
 from ..modules.double_path.encoder import ConvolutionalEncoderPath, SelfAttentionEncoderPath, SelfAttentionOptions
 from ..modules.double_path.gate import PATHS, ScalarGate
+from ..modules.linear import Linear
 from .beam_groups import regroup, reorder_encoder_out
 from .options import (
     EmbeddingOptions,
@@ -227,7 +228,7 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
                     _self_attention(cfg, "decoder"), encoder_paths, cfg.gate_gradient_scale, matches_memory
                 )
         self.gate = ScalarGate(size, cfg.gate_gradient_scale) if len(self.paths) == 2 else None
-        self.output_projection = nn.Linear(size, len(dictionary))
+        self.output_projection = Linear(size, len(dictionary))
         nn.init.zeros_(self.output_projection.bias)
         if not tie_output(cfg, self.output_projection, embed_tokens):
             nn.init.uniform_(self.output_projection.weight, -0.1, 0.1)

@@ -96,9 +96,8 @@ def recurrent_layer_options(*sides: str) -> type[FairseqDataclass]:
 
 
 def recurrent_layer(cfg: Namespace | DictConfig, side: str = "") -> tuple[str, Any]:
-    """The kind of a side's layers and the options that it is asked for, which are written into ``cfg``: so a checkpoint
-    says what its layers are, also when defaults have changed. (Not where ``--arch`` is the model's own name: fairseq
-    then hands over a copy.)
+    """The kind of a side's layers and the options that it is asked for, which are written into the configuration: so a
+    checkpoint says what its layers are, also when defaults have changed.
 
     Args:
         cfg: holds :func:`recurrent_layer_options`.
@@ -129,8 +128,10 @@ def recurrent_layer(cfg: Namespace | DictConfig, side: str = "") -> tuple[str, A
             else:
                 _check_minimum(name, value)
     options = kind.options(**values)
-    for name in own:
-        setattr(cfg, prefix + name, getattr(options, name))
+    for written in filter(None, (cfg, _copied_from(cfg))):
+        with _growing(written):
+            for name in own:
+                setattr(written, prefix + name, getattr(options, name))
     return kind.name, options
 
 
@@ -202,9 +203,25 @@ def complete(cfg: Namespace | DictConfig, options: type[FairseqDataclass]) -> No
     That is the option's default, or where the default is another by now, ``before`` in the field's metadata.
     """
     default = options()
-    missing = [each for each in dataclasses.fields(options) if not hasattr(cfg, each.name)]
-    with open_dict(cfg) if isinstance(cfg, DictConfig) else contextlib.nullcontext():
-        set_defaults(cfg, **{each.name: each.metadata.get("before", getattr(default, each.name)) for each in missing})
+    known = _copied_from(cfg) or cfg
+    missing = [each for each in dataclasses.fields(options) if not hasattr(known, each.name)]
+    with _growing(cfg):
+        for each in missing:
+            setattr(cfg, each.name, each.metadata.get("before", getattr(default, each.name)))
+
+
+def _copied_from(cfg: Namespace | DictConfig) -> DictConfig | None:
+    """The options as a checkpoint or the command line has them, where ``cfg`` is a copy of them in which fairseq has
+    filled in today's defaults: that is so where ``--arch`` is the model's own name."""
+    whole = cfg._get_parent() if isinstance(cfg, DictConfig) else None
+    if not isinstance(whole, DictConfig) or "model" not in whole:
+        return None
+    return None if whole["model"] is cfg else whole["model"]
+
+
+def _growing(cfg: Namespace | DictConfig) -> contextlib.AbstractContextManager:
+    """Has ``cfg`` take options that it did not have."""
+    return open_dict(cfg) if isinstance(cfg, DictConfig) else contextlib.nullcontext()
 
 
 def check_sizes(cfg: Namespace | DictConfig, names: Iterable[str]) -> None:

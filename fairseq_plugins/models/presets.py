@@ -10,27 +10,15 @@ from __future__ import annotations
 import functools
 from argparse import Namespace
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from fairseq.models import register_model_architecture
 from fairseq.models.fconv import base_architecture as fconv_architecture
 from fairseq.models.transformer import base_architecture as transformer_architecture
 
 from .options import set_defaults
-
-
-class Preset(NamedTuple):
-    """An architecture.
-
-    Attributes:
-        model: the name of its model.
-        text: what it is.
-        overrides: the values of options that a user does not give.
-    """
-
-    model: str
-    text: str
-    overrides: dict[str, Any]
+from .preset import Preset
+from .sequence_presets import SEQUENCE_PRESETS
 
 
 def _both_sides(**options: Any) -> dict[str, Any]:
@@ -78,9 +66,7 @@ PRESETS: dict[str, Preset] = {
     "ho_rnn_gigaword": _recurrent("HO-RNN of MC-RNN's Table 3", "ho_rnn", layers=4),
     "hm_rnn_iwslt_de_en": _recurrent("HM-RNN of MC-RNN's Table 2: two levels", "hm_rnn"),
     "hm_rnn_gigaword": _recurrent("HM-RNN of MC-RNN's Table 3: four levels", "hm_rnn", layers=4),
-    "rcrn_iwslt_de_en": _recurrent(
-        "one RCRN layer, which stands for three, in the place of Baseline-RNN's layers", "rcrn", layers=1
-    ),
+    "rcrn_iwslt_de_en": _recurrent("one RCRN layer in the place of Baseline-RNN's layers", "rcrn", layers=1),
     "dilated_rnn_iwslt_de_en": _recurrent(
         "DilatedRNN of dilations 1 and 2 in the place of Baseline-RNN's layers", "dilated_rnn"
     ),
@@ -133,6 +119,7 @@ PRESETS: dict[str, Preset] = {
         layers=6,
         size=256,
     ),
+    **SEQUENCE_PRESETS,
 }
 
 # fairseq's models in the older style have their other defaults here.

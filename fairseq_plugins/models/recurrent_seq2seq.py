@@ -32,7 +32,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..modules import AdditiveAttention, RecurrentStack, RecurrentState, StackOutput, reorder_states
+from ..modules import AdditiveAttention, Linear, RecurrentStack, RecurrentState, StackOutput, reorder_states
 from .beam_groups import regroup, reorder_encoder_out
 from .options import (
     PretrainedEmbeddingOptions,
@@ -96,9 +96,9 @@ class RecurrentSeq2SeqModel(FairseqEncoderDecoderModel):
         decoder = RecurrentDecoder(task.target_dictionary, decoder_embed, stack.output_size, stack.summary_sizes, cfg)
         return cls(encoder, decoder)
 
-    def show_channel_attention(self, src_tokens: Tensor) -> list[Tensor] | None:
-        """The encoder's attention over channels; see :meth:`RecurrentEncoder.channel_attention`."""
-        return self.encoder.channel_attention(src_tokens)
+    def show_layer_details(self, src_tokens: Tensor) -> dict[str, Tensor]:
+        """What happens inside the encoder's layers; see :meth:`RecurrentEncoder.details`."""
+        return self.encoder.details(src_tokens)
 
 
 class RecurrentEncoder(FairseqEncoder):
@@ -150,15 +150,6 @@ class RecurrentEncoder(FairseqEncoder):
             name: value.transpose(0, 1).gather(1, positions.unsqueeze(-1).expand(-1, -1, value.size(-1)))
             for name, value in details.items()
         }
-
-    def channel_attention(self, src_tokens: Tensor) -> list[Tensor] | None:
-        """The weights of Eq. 5 of MC-RNN for each layer, forwards and backwards in turn.
-
-        Each is (B, S, C), channels 1 to C, in the order of ``src_tokens`` (B, S), zero at padding. None where the
-        layers have no channels.
-        """
-        details = self.details(src_tokens)
-        return [value for name, value in details.items() if name.endswith(".channel_attention")] or None
 
     def _padding(self, src_tokens: Tensor) -> tuple[Tensor, Tensor]:
         """The numbers of real tokens (B,), and of positions before the first of them (B, 1)."""
@@ -372,8 +363,8 @@ def _embedding(cfg: RecurrentSeq2SeqConfig, side: str, dictionary: Dictionary) -
     return embedding
 
 
-def _linear(in_features: int, out_features: int) -> nn.Linear:
-    linear = nn.Linear(in_features, out_features)
+def _linear(in_features: int, out_features: int) -> Linear:
+    linear = Linear(in_features, out_features)
     nn.init.uniform_(linear.weight, -0.1, 0.1)
     nn.init.zeros_(linear.bias)
     return linear

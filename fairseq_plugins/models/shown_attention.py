@@ -11,6 +11,7 @@ import torch
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
+_DIRECTIONS = {"layers": "forwards", "backward_layers": "backwards"}
 _INPUTS = ("src_tokens", "src_lengths", "prev_output_tokens")
 
 
@@ -27,6 +28,20 @@ class ShownAttention(NamedTuple):
     gates: dict[str, Tensor]
 
 
+class LayerDetail(NamedTuple):
+    """What happened inside a layer of an encoder.
+
+    Attributes:
+        layer: from 1, the lowest
+        direction: ``forwards`` or ``backwards``
+        values: (B, S, ...)
+    """
+
+    layer: int
+    direction: str
+    values: Tensor
+
+
 @runtime_checkable
 class ShowsAttention(Protocol):
     """A model that has several flows of attention, or gates."""
@@ -36,11 +51,12 @@ class ShowsAttention(Protocol):
 
 
 @runtime_checkable
-class ShowsChannelAttention(Protocol):
-    """A model whose recurrent layers may have channels."""
+class ShowsLayerDetails(Protocol):
+    """A model whose encoder has recurrent layers."""
 
-    def show_channel_attention(self, src_tokens: Tensor) -> list[Tensor] | None:
-        """The weights (B, S, C) over channels for each layer, forwards and backwards in turn; None without channels."""
+    def show_layer_details(self, src_tokens: Tensor) -> dict[str, Tensor]:
+        """What happens inside the layers that read ``src_tokens`` (B, S): ``StackOutput.details``, each (B, S, ...), in
+        the order of the tokens, zero at padding."""
 
 
 def attention_of(model: BaseFairseqModel, net_input: dict[str, Tensor]) -> ShownAttention | None:
@@ -59,6 +75,21 @@ def attention_of(model: BaseFairseqModel, net_input: dict[str, Tensor]) -> Shown
     return ShownAttention({"attention": weights}, {}) if torch.is_tensor(weights) else None
 
 
-def channel_attention_of(model: BaseFairseqModel, src_tokens: Tensor) -> list[Tensor] | None:
-    """The weights over channels that a model's layers gave to ``src_tokens`` (B, S); None where it has no channels."""
-    return model.show_channel_attention(src_tokens) if isinstance(model, ShowsChannelAttention) else None
+def layer_details_of(model: BaseFairseqModel, src_tokens: Tensor, detail: str) -> list[LayerDetail]:
+    """One detail of each of the encoder's layers, as they read ``src_tokens`` (B, S).
+
+    Args:
+        model: any.
+        src_tokens: padded on either side.
+        detail: ``channel_attention``, ``boundaries``, …
+
+    Returns:
+        the lowest layer first, forwards and backwards in turn; empty where the layers have no such detail.
+    """
+    details = model.show_layer_details(src_tokens) if isinstance(model, ShowsLayerDetails) else {}
+    found = []
+    for name, value in details.items():
+        networks, layer, own = name.split(".", 2)
+        if own == detail:
+            found.append(LayerDetail(int(layer) + 1, _DIRECTIONS[networks], value))
+    return found

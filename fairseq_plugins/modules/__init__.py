@@ -2,10 +2,14 @@
 
 from ..kernels.forget_scan import forget_scan
 from .attention import AdditiveAttention, ConvolutionalAttention, Memory, MultiHeadAttention
+from .attentive_pooling import AttentivePooling
 from .convolution import GatedConvolution
 from .double_path.decoder import ConvolutionalDecoderPath, SelfAttentionDecoderPath
 from .double_path.encoder import ConvolutionalEncoderPath, SelfAttentionEncoderPath, SelfAttentionOptions
 from .double_path.gate import ScalarGate
+from .highway import Highway
+from .linear import Linear
+from .pooling import POOLINGS, Pooled, pool
 from .recurrent.contract import RecurrentNetwork, RecurrentOutput, RecurrentState
 from .recurrent.conventional import ConventionalRNN
 from .recurrent.dilated import DilatedRNN, DilatedRNNStack
@@ -17,10 +21,15 @@ from .recurrent.recurrently_controlled import RecurrentlyControlledRNN
 from .recurrent.registry import RECURRENT_KINDS, LayerSizes, RecurrentKind, option, register_recurrent_kind
 from .recurrent.stack import RecurrentStack, StackOutput, reorder_states
 from .regularization import LockedDropout, embedding_dropout
+from .word_vectors import CharacterEncoder, ContextEncoder
 
 __all__ = [
+    "POOLINGS",
     "RECURRENT_KINDS",
     "AdditiveAttention",
+    "AttentivePooling",
+    "CharacterEncoder",
+    "ContextEncoder",
     "ConventionalRNN",
     "ConvolutionalAttention",
     "ConvolutionalDecoderPath",
@@ -30,11 +39,14 @@ __all__ = [
     "GatedConvolution",
     "HierarchicalMultiscaleRNN",
     "HigherOrderRNN",
+    "Highway",
     "LayerSizes",
+    "Linear",
     "LockedDropout",
     "Memory",
     "MultiChannelRNN",
     "MultiHeadAttention",
+    "Pooled",
     "RecurrentKind",
     "RecurrentNetwork",
     "RecurrentOutput",
@@ -50,6 +62,7 @@ __all__ = [
     "forget_scan",
     "mean_recurrent_length",
     "option",
+    "pool",
     "register_recurrent_kind",
     "reorder_states",
 ]

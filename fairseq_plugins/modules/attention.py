@@ -15,7 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..kernels.additive_attention import additive_attention
+from ..kernels.linear import linear
 from .convolution import weight_norm_linear
+from .linear import Linear
 
 
 class AdditiveAttention(nn.Module):
@@ -29,8 +32,8 @@ class AdditiveAttention(nn.Module):
 
     def __init__(self, query_size: int, key_size: int, attention_size: int) -> None:
         super().__init__()
-        self.query_projection = nn.Linear(query_size, attention_size, bias=False)
-        self.key_projection = nn.Linear(key_size, attention_size)
+        self.query_projection = Linear(query_size, attention_size, bias=False)
+        self.key_projection = Linear(key_size, attention_size)
         self.score = nn.Linear(attention_size, 1, bias=False)
 
     def project_keys(self, keys: Tensor) -> Tensor:
@@ -51,12 +54,8 @@ class AdditiveAttention(nn.Module):
         Returns:
             context (B, T, K) and weights (B, T, S).
         """
-        sums = self.query_projection(query).unsqueeze(2) + projected_keys.unsqueeze(1)
-        scores = self.score(torch.tanh(sums)).squeeze(-1)
-        if padding_mask is not None:
-            scores = scores.masked_fill(padding_mask.unsqueeze(1), float("-inf"))
-        weights = F.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32)).type_as(scores)
-        return torch.bmm(weights, values), weights
+        score = self.score.weight.squeeze(0)
+        return additive_attention(self.query_projection(query), projected_keys, values, score, padding_mask)
 
 
 class Memory(NamedTuple):
@@ -118,11 +117,11 @@ class MultiHeadAttention(nn.Module):
         if size % heads:
             raise ValueError(f"{heads} heads do not divide {size} features")
         self.heads = heads
-        self.query_projection = nn.Linear(size, size, bias=False)
-        self.key_value_projection = nn.Linear(size, 2 * size, bias=False)
-        self.out_projection = nn.Linear(size, size, bias=False)
-        for linear in self.query_projection, self.key_value_projection, self.out_projection:
-            nn.init.uniform_(linear.weight, -0.1, 0.1)
+        self.query_projection = Linear(size, size, bias=False)
+        self.key_value_projection = Linear(size, 2 * size, bias=False)
+        self.out_projection = Linear(size, size, bias=False)
+        for projection in self.query_projection, self.key_value_projection, self.out_projection:
+            nn.init.uniform_(projection.weight, -0.1, 0.1)
 
     def project_memory(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S, d) -> keys and values of every head, each (B, s, S, d / s)."""
@@ -185,12 +184,12 @@ class ConvolutionalAttention(nn.Module):
             (B, T, d), and the attention weights (B, T, S) or None.
         """
         in_weight, out_weight = self.projection_weights() if weights is None else weights
-        query = (F.linear(x, in_weight, self.in_projection.bias) + embedded) * math.sqrt(0.5)
+        query = (linear(x, in_weight, self.in_projection.bias) + embedded) * math.sqrt(0.5)
         query = _by_sentence(query, memory.output.size(0)).unsqueeze(1)
         output = memory.output.unsqueeze(1)
         context, attention = dot_product_attention(query, output, output, memory.mask, self.memory_scale, need_weights)
         context = (context.squeeze(1) * (self.memory_scale * memory.scale)).view(x.shape)
-        context = F.linear(context, out_weight, self.out_projection.bias)
+        context = linear(context, out_weight, self.out_projection.bias)
         return context, None if attention is None else attention.view(*x.shape[:2], -1)
 
     def projection_weights(self) -> tuple[Tensor, Tensor]:

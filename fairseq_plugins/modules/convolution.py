@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import weight_norm
 
+from ..kernels.linear import linear
+
 
 class GatedConvolution(nn.Module):
     """v([h(i - r/2) ... h(i + r/2)] W + b) of Eq. 5, v the gated linear unit; the residual is the caller's.
@@ -62,8 +64,8 @@ class GatedConvolution(nn.Module):
             before = self.kernel_width - 1 if self.causal else self.kernel_width // 2
             padded = F.pad(x, (0, 0, before, self.kernel_width - 1 - before))
         window = torch.cat([padded[:, i : i + size] for i in range(self.kernel_width)], dim=-1)
-        linear = F.linear(window, self.linear.weight if weight is None else weight, self.linear.bias)
-        return F.glu(linear, dim=-1), padded[:, padded.size(1) - (self.kernel_width - 1) :]
+        convolved = linear(window, self.linear.weight if weight is None else weight, self.linear.bias)
+        return F.glu(convolved, dim=-1), padded[:, padded.size(1) - (self.kernel_width - 1) :]
 
 
 def weight_norm_linear(in_features: int, out_features: int, gain: float = 1.0) -> nn.Linear:

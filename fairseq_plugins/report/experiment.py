@@ -20,7 +20,7 @@ from ..experiments.train import STATISTICS
 from ..files import read_lines
 from ..scoring.metrics import Column, Metric, metrics_of
 from ..terminal import cell
-from . import sections
+from . import classification, sections
 from .page import Drawing, Experiment, Report, ReportTable, Sample
 
 SAMPLES = 5
@@ -42,6 +42,8 @@ def experiment_report(work: Path, figures: Sequence[Drawing] = (), samples: Sequ
     data = results.prepared_data(found)
     name = _name(work, configuration)
     curves = sections.learning_curves_figure({name: work}) if (work / STATISTICS).is_file() else None
+    matrices = classification.figures({name: work}, data) if data else []
+    picked = classification.picked_words_table(work, data) if data else []
     facts = [
         f"Architecture {architecture}" if (architecture := option(results.command(found), "--arch", "-a")) else "",
         f"{found['parameters']:,} parameters" if found.get("parameters") is not None else "",
@@ -52,8 +54,8 @@ def experiment_report(work: Path, figures: Sequence[Drawing] = (), samples: Sequ
         title=name,
         subtitle=", ".join(filter(None, facts)) or "An experiment of fairseq-plugins",
         notice=None,
-        tables=[*_scores(found, data), *_training(found), *_attention(found)],
-        figures=[*([curves] if curves else []), *figures],
+        tables=[*_scores(found, data), *_training(found), *_attention(found), *picked],
+        figures=[*([curves] if curves else []), *matrices, *figures],
         samples=list(samples),
         experiments=[experiment_of(name, work)],
     )
@@ -77,6 +79,8 @@ def systems_report(works: Mapping[str, Path], title: str, subtitle: str, notice:
     samples: list[Sample] = []
     if trained:
         figures.append(sections.learning_curves_figure(trained))
+    prepared = next(filter(None, map(results.prepared_data, found.values())), None)
+    figures += classification.figures(trained, prepared) if prepared else []
     known = {name: _translated_data(work, found[name]) for name, work in trained.items()}
     translated = {name: data for name, data in known.items() if data is not None}
     if translated:

@@ -33,7 +33,10 @@ from ..errors import InputError, nearest
 from ..files import read_lines
 from .significance import SAMPLES, SEED, Comparison, paired_bootstrap
 
-BUILT_IN = {"bleu": ".bleu", "rouge": ".rouge"}
+BUILT_IN = {
+    **{name: f".{name}" for name in ("bleu", "rouge")},
+    **{name: f".{name}" for name in ("accuracy", "ranking", "copy_memory")},
+}
 """Name → the module that registers it, imported when it is asked for."""
 
 _metrics: dict[str, Metric] = {}
@@ -123,6 +126,8 @@ class Metric(ABC):
     """Its numbers, in the order of tables."""
     decoding: ClassVar[str] = "generate"
     """How the outputs that it scores are made: a key of ``experiments.decoding.DECODINGS``."""
+    significance_test: ClassVar[str] = "paired bootstrap (1,000 samples)"
+    """What :meth:`compare` does."""
     options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Its own options in commands that score files: name → what argparse takes."""
 
@@ -300,7 +305,7 @@ def read_numbers(path: Path) -> list[list[float]]:
     """Numbers, several on each line, separated by spaces.
 
     Raises:
-        InputError: there is no such file, or something else stands there; the message names file and line.
+        InputError: there is no such file, or something else is in it; the message names file and line.
     """
     rows = []
     for place, line in enumerate(read_lines(path), start=1):

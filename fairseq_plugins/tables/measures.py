@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from ..errors import InputError
 from ..experiments import results
@@ -14,9 +14,6 @@ from ..experiments.decoding import decoding_of
 from ..experiments.prepared_data import PreparedData
 from ..scoring.metrics import Metric, metric_named
 from ..scoring.significance import Comparison
-
-if TYPE_CHECKING:
-    from .tables import Row
 
 
 class Measure(ABC):
@@ -46,11 +43,11 @@ class Measure(ABC):
         return self.title
 
     @abstractmethod
-    def figures_of(self, row: Row, work: Path, found: Mapping[str, Any], small: bool) -> dict[str, float]:
+    def figures_of(self, flow: str | None, work: Path, found: Mapping[str, Any], small: bool) -> dict[str, float]:
         """Our figures of one experiment, by column.
 
         Args:
-            row: of the table
+            flow: the attention flow that a row of the table is about; None where it is about a system
             work: the experiment's work folder
             found: its ``results.json``
             small: whether it is of the small scale, where there is one test set
@@ -100,7 +97,7 @@ class Scores(Measure):
         """The key of the number that is given for each of several sets."""
         return next(iter(self._columns.values())).key
 
-    def figures_of(self, row: Row, work: Path, found: Mapping[str, Any], small: bool) -> dict[str, float]:
+    def figures_of(self, flow: str | None, work: Path, found: Mapping[str, Any], small: bool) -> dict[str, float]:
         if not self._has_several_sets:
             return {name: found[column.key] for name, column in self._columns.items()}
         if small:
@@ -145,9 +142,9 @@ class Entropies(Measure):
     columns = {"entropy": "entropy"}
     analysis = "entropy"
 
-    def figures_of(self, row: Row, work: Path, found: Mapping[str, Any], small: bool) -> dict[str, float]:
+    def figures_of(self, flow: str | None, work: Path, found: Mapping[str, Any], small: bool) -> dict[str, float]:
         content = json.loads((work / "analysis" / f"{self.analysis}.json").read_text(encoding="utf-8"))
-        return {"entropy": content["entropy"][row.flow]}
+        return {"entropy": content["entropy"][flow]}
 
     def notes(self, found: Mapping[str, Any]) -> list[str]:
         return ["Forced decoding of the test set's references; natural logarithm; mean over tokens, then sentences."]

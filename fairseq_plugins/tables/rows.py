@@ -89,14 +89,14 @@ def figures_of(table: Table, row: Row, work: Path, found: Mapping[str, Any], sca
         InputError: a set was not evaluated.
     """
     try:
-        return table.measure.figures_of(row, work, found, scale == "small")
+        return table.measure.figures_of(row.flow, work, found, scale == "small")
     except (KeyError, FileNotFoundError) as error:
         raise InputError(f"{work}: {error} is missing there; run {table.command}") from None
 
 
 def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], scale: str) -> Result:
     """A row of the table with what came out."""
-    note = "the paper's two off-diagonal figures may stand the other way round" if row.uncertain else ""
+    note = "the paper's two off-diagonal figures may be the other way round" if row.uncertain else ""
     if row.config is None:
         note = row.missing or "quoted by the paper"
         return Result(row.system, row.figures, paper_parameters=row.parameters, note=note)
@@ -108,8 +108,8 @@ def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], s
     if scale == "paper":
         difference = {column: ours[column] - row.figures[column] for column in columns if column in row.figures}
     significance = {}
-    if table.baseline is not None and row.system != table.baseline:
-        for run, baseline in zip(own, runs[table.baseline], strict=True):
+    if row.baseline in runs and row.system != row.baseline:
+        for run, baseline in zip(own, runs[row.baseline], strict=True):
             significance[run.seed] = table.measure.compared(baseline.work, run.work, run.found, columns)
     return Result(
         row.system,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ class Row:
         missing: why there is no configuration of a system of the paper's
         flow: the attention flow whose entropy this is
         uncertain: whether the paper's figure may belong to another row
+        baseline: the row that significance is tested against, where it is not the table's
+        bring: what a user has to bring for its data, where nobody may hand it out
     """
 
     system: str
@@ -42,6 +45,8 @@ class Row:
     missing: str | None = None
     flow: str | None = None
     uncertain: bool = False
+    baseline: str | None = None
+    bring: str | None = None
 
 
 @dataclass(frozen=True)
@@ -140,10 +145,29 @@ def load_table(name: str, recipe: str | None = None) -> Table:
             entry.get("missing"),
             entry.get("flow"),
             entry.get("uncertain", False),
+            entry.get("baseline", content.get("baseline")),
+            entry.get("bring"),
         )
         for entry in content["rows"]
     )
     return Table(name, content["title"], measure, content.get("baseline"), rows, recipe)
+
+
+def with_data(table: Table, scale: str) -> Table:
+    """The table without what cannot be trained here: its rows whose data a user has to bring and has not prepared.
+
+    Args:
+        table: all of it
+        scale: at the small one no row needs data
+    """
+    rows = []
+    for row in table.rows:
+        if row.bring is not None and row.config is not None and scale == "paper":
+            folder = configurations.load(row.config).data_folder
+            if not (folder / "preparation.json").is_file():
+                row = dataclasses.replace(row, config=None, missing=f"not trained: bring {row.bring} ({folder})")
+        rows.append(row)
+    return dataclasses.replace(table, rows=tuple(rows))
 
 
 def _with_recipe(config: Path, recipe: str | None, table: str) -> Path:

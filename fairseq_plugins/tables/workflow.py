@@ -18,12 +18,12 @@ from typing import Any
 
 from ..errors import InputError
 from ..experiments import configuration as configurations
-from ..experiments.command_line import ScriptParser, builtin_corpus, main_of, script
+from ..experiments.command_line import ScriptParser, builtin_corpus, gpu_count, main_of, script, started, work_folder
 from ..experiments.configuration import CHECKOUT
 from ..experiments.fairseq_commands import available_gpus, option
 from ..experiments.processes import only_one, shown
 from ..files import write_json
-from .tables import SCALES, Table, load_small_scale, load_table
+from .tables import SCALES, Table, load_small_scale, load_table, with_data
 
 SNAKEFILE = Path(__file__).with_name("Snakefile")
 TABLE_FILES = ("table.md", "table.csv", "table.json", "report.html")
@@ -39,19 +39,25 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--work", type=Path)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--max-update", type=int)
-    parser.add_argument("--gpus", type=int)
+    parser.add_argument("--gpus", type=gpu_count)
     parser.add_argument("--cores", type=int)
     parser.add_argument("--dry-run", action="store_true")
     options, extra = parser.parse_known_args(arguments)
     table = load_table(options.table, options.recipe)
+    if options.data is None:
+        table = with_data(table, options.scale)
+    if not table.configurations:
+        notes = "; ".join(dict.fromkeys(row.missing for row in table.rows if row.missing))
+        raise InputError(f"{table.name}: nothing of it can be trained here: {notes}; or try --scale small")
     if util.find_spec("snakemake") is None:
         raise InputError("snakemake is not installed: run scripts/install.sh --extras workflow (Python 3.11 or later)")
     if len(set(options.seeds)) < len(options.seeds):
-        raise InputError(f"--seeds {' '.join(map(str, options.seeds))}: a seed stands there twice")
+        raise InputError(f"--seeds {' '.join(map(str, options.seeds))}: a seed is there twice")
     if options.scale == "small" and options.data is not None:
         raise InputError("--data goes with --scale paper: the small scale makes its own corpus")
     if options.max_update is not None and options.max_update < 1:
         raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
+    started(options.table)
     profile = option(extra, "--profile", "--workflow-profile") is not None
     gpus = options.gpus
     if gpus is None:
@@ -59,7 +65,7 @@ def main(arguments: list[str]) -> None:
         gpus = 0 if options.scale == "small" else 1 if profile else available_gpus()
     if not profile and gpus > available_gpus():
         raise InputError(f"--gpus {gpus}: PyTorch sees {available_gpus()} GPUs here; 0 is the CPU")
-    work = Path(os.path.abspath(options.work or CHECKOUT / "work" / "reproduce" / options.scale))
+    work = work_folder(options.work or CHECKOUT / "work" / "reproduce" / options.scale)
     plan = plan_of(table, work, options.scale, options.seeds, gpus, options.data, options.max_update)
     if not options.dry_run:
         check_data(plan)

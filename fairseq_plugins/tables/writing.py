@@ -18,7 +18,7 @@ from ..files import atomic_file, write_json
 from ..versions import add_version_argument
 from .measures import data_of
 from .rows import Result, SeededRun, load_runs, result_of
-from .tables import SCALES, Table, load_table
+from .tables import SCALES, Table, load_table, with_data
 
 SMALL_SCALE_NOTICE = (
     "Not the paper's setting: built-in sentences and small models (configs/small). This shows that every step runs; "
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--recipe")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     options = parser.parse_args(arguments)
-    table = load_table(options.table, options.recipe)
+    table = with_data(load_table(options.table, options.recipe), options.scale)
     runs = {
         row.system: load_runs(table, row, options.work, options.seeds, options.scale)
         for row in table.rows
@@ -64,8 +64,10 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
     """What a reader of the figures has to know."""
     notes = []
     first = next(iter(runs.values()))
-    pairs = {data_of(own[0].work, own[0].found).preparation.splits["train"]["kept"] for own in runs.values()}
-    notes.append(f"Trained on {' or '.join(f'{number:,}' for number in sorted(pairs))} sentence pairs.")
+    first_data = data_of(first[0].work, first[0].found).preparation
+    kept = {data_of(own[0].work, own[0].found).preparation.splits["train"]["kept"] for own in runs.values()} - {0}
+    numbers = " or ".join(f"{number:,}" for number in sorted(kept))
+    notes += [f"Trained on {numbers} {first_data.examples}."] if kept else []
     seeds = [run.seed for run in first]
     plural = "s" if len(seeds) > 1 else ""
     notes.append(
@@ -75,7 +77,9 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
         notes.append(f"Every row is trained by the recipe '{table.recipe}' (configs/*/*_{table.recipe}.yaml).")
     notes += table.measure.notes(first[0].found)
     if table.baseline is not None:
-        notes.append(f"p: paired bootstrap (1,000 samples) against {table.baseline} with the same seed, for each seed.")
+        metric = table.measure.metric
+        test = "paired bootstrap (1,000 samples)" if metric is None else metric.significance_test
+        notes.append(f"p: {test} against {table.baseline} with the same seed, for each seed.")
     return notes
 
 
@@ -93,7 +97,7 @@ def shown_columns(table: Table, rows: Sequence[Result]) -> dict[str, list[str]]:
         return " / ".join(cells) or "–"
 
     def p_cell(row: Result) -> str:
-        if row.system == table.baseline:
+        if row.system == table.baseline or row.system in baselines:
             return "baseline"
         by_seed = [
             " / ".join(
@@ -104,6 +108,7 @@ def shown_columns(table: Table, rows: Sequence[Result]) -> dict[str, list[str]]:
         ]
         return ", ".join(by_seed) or "–"
 
+    baselines = {row.baseline for row in table.rows}
     form = table.measure.form
     columns = {
         "system": [row.system for row in rows],
@@ -171,20 +176,24 @@ def write_report(
 ) -> None:
     """Writes the table's report: learning curves, scores by length, attention, samples, and how to do it again."""
     # Not at the head of the file: they import PyTorch, which what is said before does not wait for.
-    from ..report import experiment, page, sections
+    from ..report import classification, experiment, page, sections
 
     works = table.measure.systems({name: own[0].work for name, own in runs.items()})
     # Differences are to the baseline.
     works = dict(sorted(works.items(), key=lambda item: item[0] != table.baseline))
     data = data_of(next(iter(works.values())), next(iter(runs.values()))[0].found)
     figures = [sections.learning_curves_figure(works)]
-    if table.measure.metric is not None:
+    is_of_pairs = data.preparation.kind == "pairs"
+    if table.measure.metric is not None and is_of_pairs:
         # More would hide each other; the last rows are the paper's own systems.
         some = [list(works)[0], *list(works)[1:][-3:]]
         figures += sections.length_figures({name: works[name] for name in some}, data, table.measure.metric)
-    last = list(works)[-1]
-    samples = sections.aligned_samples(works, data, experiment.SAMPLES)
-    figures += sections.attention_figures(last, works[last], sections.example(data, experiment.SAMPLES))
+    last, samples = list(works)[-1], []
+    if is_of_pairs:
+        samples = sections.aligned_samples(works, data, experiment.SAMPLES)
+        figures += sections.attention_figures(last, works[last], sections.example(data, experiment.SAMPLES))
+    elif len({data_of(own[0].work, own[0].found).folder for own in runs.values()}) == 1:
+        figures += classification.figures(works, data)
     experiments = [experiment.experiment_of(name, work) for name, work in works.items()]
     rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
     shown = page.ReportTable("The table", list(columns), rows, list(notes))

@@ -7,6 +7,7 @@ import torch
 
 from fairseq_plugins.analysis.channel_attention import channel_attention, strongest
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.models.shown_attention import layer_details_of
 
 from .models import model_of_architecture
 
@@ -45,8 +46,8 @@ def test_weights_are_those_of_the_encoder_alone_and_in_a_batch() -> None:
         (torch.tensor([[*tokens, 1, 1, 1], [5, 6, 7, 8, 5, 6, 7, 2]]), slice(0, 5)),
     ):
         with torch.no_grad():
-            weights = model.model.encoder.channel_attention(batch)
-        for layer, alpha in zip(sentence.layers, weights, strict=True):
+            details = layer_details_of(model.model, batch, "channel_attention")
+        for layer, (_, _, alpha) in zip(sentence.layers, details, strict=True):
             assert alpha.shape == (2, 8, 3)
             expected = torch.tensor(layer.attention, dtype=torch.float64)
             torch.testing.assert_close(alpha[0, real], expected, rtol=1e-9, atol=1e-9)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from fairseq import options, utils
-from fairseq.data import data_utils
+from fairseq.data import Dictionary, data_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.models import distributed_fairseq_model
+from fairseq.search import DiverseBeamSearch
 from fairseq.tasks import FairseqTask
+from fairseq.trainer import Trainer
 
 from fairseq_plugins import compat, features
 
@@ -21,6 +23,9 @@ def test_applying_again_changes_nothing() -> None:
         (utils, "post_process_prediction"),
         (utils, "extract_hard_alignment"),
         (FairseqTask, "inference_step"),
+        (DiverseBeamSearch, "step"),
+        (Dictionary, "add_from_file"),
+        (Trainer, "state_dict"),
     ]
     before = [getattr(*place) for place in places]
     compat.apply()

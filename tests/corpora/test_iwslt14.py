@@ -95,17 +95,8 @@ def archive(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def main(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+def main(no_binarising: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
     """Runs the command line; fairseq-preprocess is left out."""
-
-    def write_bin(run: PairsRun) -> str:
-        for language in run.languages:
-            path = run.output / "bin" / f"dict.{language}.txt"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text("word 1\n")
-        return "none"
-
-    monkeypatch.setattr(PairsRun, "_write_bin", write_bin)
 
     def run(*arguments: object) -> None:
         options = ["--output", tmp_path / "out", "--bpe-size", 100, "--workers", 1, *arguments]

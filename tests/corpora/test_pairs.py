@@ -282,7 +282,7 @@ def _killed_in_bpe(inputs: dict[str, tuple[Path, Path]], output: Path) -> None:
 
 
 def _killed_in_preprocess(inputs: dict[str, tuple[Path, Path]], output: Path) -> None:
-    pipeline.subprocess.run = _kill_self
+    pipeline.subprocess.Popen = _kill_self
     prepare(STEPS, inputs, output)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 from pathlib import Path
 
 import pytest
 
 from fairseq_plugins.corpora import pairs, pipeline
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
-from fairseq_plugins.errors import InputError
+from fairseq_plugins.errors import CommandError, InputError
 from tests.corpora.parallel_text import STEPS, contents, sentences, write
 
 
@@ -105,9 +106,51 @@ def test_fairseq_preprocess_fails(
     tmp_path: Path, inputs: dict[str, tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline.sys, "executable", "false")
-    with pytest.raises(InputError, match="fairseq-preprocess failed with status 1"):
+    with pytest.raises(CommandError, match="fairseq-preprocess failed with status 1: it said nothing; start again"):
         prepare(dataclasses.replace(STEPS, bpe="none"), inputs, tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"raw", "tokens", "bpe", ".progress.json"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"ein Satz\rnoch einer\rund noch einer\r", "line 1: carriage returns within the lines, as if they ended them"),
+        (b"ein Satz\r\r\nnoch einer\r\r\n", "line 1: carriage returns within the lines, as if they ended them"),
+        ("ein Satz\n".encode("utf-16"), ": UTF-16 text; convert the file to UTF-8 with iconv -f UTF-16 -t UTF-8"),
+        ("ein Satz\n".encode("utf-16-le"), "line 1: a NUL byte, which no text has; if the file is UTF-16, convert"),
+        (b"ein Satz\nnoch \0 einer\n", "line 2: a NUL byte, which no text has"),
+        (b"ein Satz\nn\xe4chster\n", "line 2: not UTF-8 .byte 2 is 0xe4.; convert the file, for example"),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_that_is_none(
+    tmp_path: Path, inputs: dict[str, tuple[Path, Path]], content: bytes, message: str, packed: bool
+) -> None:
+    end = ".gz" if packed else ""
+    paths = (tmp_path / f"odd.de{end}", tmp_path / f"odd.en{end}")
+    for path in paths:
+        path.write_bytes(gzip.compress(content) if packed else content)
+    with pytest.raises(InputError, match=rf"odd\.de{end}.*{message}"):
+        prepare(STEPS, {**inputs, "valid": paths}, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_stray_carriage_return_is_warned_of(
+    tmp_path: Path, inputs: dict[str, tuple[Path, Path]], no_binarising: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = write(tmp_path / "odd", sentences(5, 9))
+    source.write_bytes(source.read_bytes().replace(b" ", b"\r", 1).replace(b"\n", b"\r\n"))
+    prepare(STEPS, {**inputs, "valid": (source, target)}, tmp_path / "out")
+    warnings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning: ")]
+    assert warnings == [f"warning: {source}, line 1: a carriage return within the line (1 in all), taken for a space"]
+
+
+def test_a_file_in_the_place_of_a_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "train", sentences(3, 1))
+    common = ["--src-lang", "de", "--tgt-lang", "en", "--valid", tmp_path / "train", "--output", tmp_path / "out"]
+    prefix = tmp_path / "train"
+    with pytest.raises(InputError, match=f"train.de: a prefix is meant: {prefix}, which stands for {prefix}.de and"):
+        run_main(monkeypatch, *common, "--train", f"{prefix}.de")
 
 
 def test_missing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,6 +208,9 @@ def test_a_metric_that_nobody_knows_here(
         ({"bpe_size": 0}, "bpe-size is 0: it must be positive"),
         ({"min_length": 9, "max_length": 8}, "max-length is 8, less than min-length, 9"),
         ({"ratio": 0.5}, "ratio is 0.5"),
+        ({"ratio": float("nan")}, "ratio is nan: leave it out"),
+        ({"ratio": float("inf")}, "ratio is inf: leave it out"),
+        ({"dictionary_size": 4}, "dictionary-size is 4: with fairseq's own 4 symbols among them it must be more"),
         ({"valid_every": 1}, "valid-every is 1"),
     ],
 )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,8 +22,8 @@ from fairseq_plugins.corpora.lines import map_lines, read_aligned, text_writer
 from fairseq_plugins.corpora.pipeline import Run
 from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.corpora.tokenizers import Tokenizer
-from fairseq_plugins.errors import InputError
-from fairseq_plugins.files import atomic_directory, read_lines
+from fairseq_plugins.errors import CommandError, InputError
+from fairseq_plugins.files import atomic_directory, read_lines, sha256
 from tests.commands import CHECKOUT, run_command
 from tests.corpora.parallel_text import contents
 
@@ -231,17 +234,194 @@ def test_running_a_new_kind_again(
     assert contents(prepared) == before
 
 
-def test_a_step_that_fails_leaves_nothing(
-    inputs: dict[str, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("lost", ["bin", "bin/dict.txt", "tokens/test.txt"])
+def test_what_is_not_there_any_more_is_not_up_to_date(
+    lost: str, inputs: dict[str, list[Path]], tmp_path: Path, no_binarising: None
 ) -> None:
-    monkeypatch.setattr(sys, "executable", "false")
+    def run() -> None:
+        ToyTextRun(ToyText(), inputs, tmp_path / "out").prepare()
+
+    run()
+    run()
+    path = tmp_path / "out" / lost
+    files = Preparation.load(tmp_path / "out").files
+    assert set(files) == {"tokens/train.txt", "tokens/valid.txt", "tokens/test.txt", "bin/dict.txt"}
+    assert files["tokens/test.txt"] == {"bytes": 27, "sha256": sha256(tmp_path / "out" / "tokens" / "test.txt")}
+    if lost == "tokens/test.txt":
+        path.write_text("A cat", encoding="utf-8")
+    elif path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    with pytest.raises(InputError, match=f"{lost}.*: missing, or not of the size that was prepared: delete .*/out and"):
+        run()
+
+
+def test_a_choice_that_cannot_be_used_leaves_nothing(inputs: dict[str, list[Path]], tmp_path: Path) -> None:
+    class Refusing(ToyTextRun):
+        def write_bin(self) -> str:
+            raise InputError("no")
+
     for folder in (tmp_path / "new", tmp_path / "old"):
         if folder.name == "old":
             folder.mkdir()
-        with pytest.raises(InputError, match="fairseq-preprocess failed with status 1"):
-            ToyTextRun(ToyText(), inputs, folder).prepare()
+        with pytest.raises(InputError, match="no"):
+            Refusing(ToyText(), inputs, folder).prepare()
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
     assert list((tmp_path / "old").iterdir()) == []
+
+
+# In the place of fairseq-preprocess.
+FULL_DISK = """#!/bin/sh
+echo 'INFO: working'
+echo 'Traceback (most recent call last):'
+echo '  File "preprocess.py", line 1'
+echo 'OSError: [Errno 28] No space left on device'
+echo 'warnings.warn: an afterthought'
+exit 1
+"""
+CUT_SHORT = """#!/bin/sh
+printf 'MMIDIDX\\0\\0\\1\\0\\0\\0\\0\\0\\0\\0\\10\\1\\0\\0\\0\\0\\0\\0\\0' > "$OUT/train.idx"
+printf '\\3\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' >> "$OUT/train.idx"
+printf '12345' > "$OUT/train.bin"
+echo word 1 > "$OUT/dict.txt"
+"""
+
+
+@pytest.fixture
+def preprocess(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts a program into the place of Python, which runs fairseq-preprocess."""
+
+    def put(program: str) -> None:
+        path = tmp_path / "program"
+        path.write_text(program.replace("$OUT", f"{tmp_path}/out/$(ls -A {tmp_path}/out | grep '^.bin.*tmp')"))
+        path.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(path))
+
+    return put
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (FULL_DISK, "failed with status 1: OSError: .Errno 28. No space left on device; start again to go on"),
+        (CUT_SHORT, "fairseq-preprocess left train.bin unfinished: is the disk full"),
+        ("#!/bin/sh\nkill -9 $$", "failed with status -9: it said nothing"),
+    ],
+)
+def test_a_full_disk_in_the_last_step_removes_nothing_that_is_finished(
+    program: str, message: str, inputs: dict[str, list[Path]], tmp_path: Path, preprocess: Callable[[str], None]
+) -> None:
+    preprocess(program)
+    output = tmp_path / "out"
+    with pytest.raises(CommandError, match=message):
+        ToyTextRun(ToyText(), inputs, output).prepare()
+    assert {path.name for path in output.iterdir()} == {"tokens", ".progress.json"}
+    times = {path: path.stat().st_mtime_ns for path in (output / "tokens").iterdir()}
+    preprocess(CUT_SHORT.replace("12345", "123456"))
+    ToyTextRun(ToyText(), inputs, output).prepare()
+    assert {path: path.stat().st_mtime_ns for path in (output / "tokens").iterdir()} == times
+    assert {path.name for path in output.iterdir()} == {"tokens", "bin", "preparation.json"}
+
+
+def test_a_full_disk_in_any_step_is_said(
+    inputs: dict[str, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_binarising: None
+) -> None:
+    output = tmp_path / "out"
+    real, written = os.fsync, []
+
+    def fsync(descriptor: int) -> None:
+        written.append(descriptor)
+        if len(written) == fails_at:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for number in (1, 2, 3, 2):
+        fails_at = number
+        written.clear()
+        with pytest.raises(OSError, match="No space left") as raised:
+            ToyTextRun(ToyText(), inputs, output).prepare()
+        assert raised.value.filename in (str(output / ".progress.json"), str(output / "preparation.json"))
+        assert not list(output.rglob("*.tmp"))
+    fails_at = 0
+    ToyTextRun(ToyText(), inputs, output).prepare()
+    assert {path.name for path in output.iterdir()} == {"tokens", "bin", "preparation.json"}
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        {"..progress.json.a.tmp": ""},
+        {".progress.json": "{"},
+        {".progress.json": "[]"},
+        {".progress.json": '{"tokens": {}}', ".bin.x.tmp": None, "tokens": None},
+        {".progress.json": '{"plan": {"splits": 3}}', ".tokens.x.old": None},
+        {".preprocess.pid": "", ".lock": ""},
+    ],
+)
+def test_what_a_kill_leaves_does_not_stand_in_the_way(
+    left: dict[str, str | None], inputs: dict[str, list[Path]], tmp_path: Path, no_binarising: None
+) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    for name, content in left.items():
+        if content is None:
+            (output / name).mkdir()
+        else:
+            (output / name).write_text(content)
+    for folder in output, tmp_path / "uninterrupted":
+        ToyTextRun(ToyText(), inputs, folder).prepare()
+    assert contents(output) == contents(tmp_path / "uninterrupted")
+
+
+def test_somebody_elses_files_are_left_alone(inputs: dict[str, list[Path]], tmp_path: Path) -> None:
+    for name in ".thesis.tmp", "notes.old", ".bin":
+        output = tmp_path / name[1:]
+        output.mkdir()
+        (output / name).write_text("the only copy")
+        with pytest.raises(InputError, match="not empty and holds no preparation"):
+            ToyTextRun(ToyText(), inputs, output).prepare()
+        assert (output / name).read_text() == "the only copy"
+
+
+@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="needs /proc, by which processes are told apart")
+def test_a_preprocess_that_outlives_its_run_is_ended(
+    inputs: dict[str, list[Path]], tmp_path: Path, preprocess: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It goes on writing, with a worker of its own, after the run that started it was killed.
+    preprocess("#!/bin/sh\n( while true; do date > late; sleep 0.05; done ) &\nwait # fairseq_cli.preprocess")
+    output = tmp_path / "out"
+    run = ToyTextRun(ToyText(), inputs, output)
+    process = multiprocessing.get_context("fork").Process(target=run.prepare)
+    process.start()
+    deadline = time.monotonic() + 60
+    while not (output / "late").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    orphan = int((output / ".preprocess.pid").read_text())
+    os.kill(orphan, 0)
+    (output / "late").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            Run, "fairseq_preprocess", lambda *_: (next(output.glob(".bin.*")) / "dict.txt").write_text("a 1\n")
+        )
+        ToyTextRun(ToyText(), inputs, output).prepare()
+    before = contents(output)
+    time.sleep(0.3)
+    assert contents(output) == before
+    assert not {"late", ".preprocess.pid"} & set(os.listdir(output))
+
+
+def test_the_same_text_twice_is_warned_of(
+    inputs: dict[str, list[Path]], tmp_path: Path, no_binarising: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ToyTextRun(ToyText(), {**inputs, "test": inputs["train"]}, tmp_path / "out").prepare()
+    warnings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning: ")]
+    assert warnings == [
+        "warning: train and test have the same text (train.txt): what is measured on one says nothing new"
+    ]
 
 
 def test_sequences_without_files(tmp_path: Path) -> None:

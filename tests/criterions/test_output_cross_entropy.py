@@ -54,11 +54,14 @@ def test_loss_gradients_and_log_are_those_of_fairseq(arch: str, label_smoothing:
         torch.testing.assert_close(loss, plain, rtol=1e-6, atol=1e-6, check_dtype=False)
 
 
-def test_another_architecture_is_refused_in_a_sentence() -> None:
+def test_an_architecture_of_fairseq_gets_its_own_loss() -> None:
+    torch.manual_seed(0)
     task = make_task()
-    model = build_architecture("cnn_deeper_iwslt_de_en", task)
-    with pytest.raises(InputError, match="take cross_entropy or label_smoothed_cross_entropy"):
-        OutputCrossEntropyCriterion(task, False, 0.1)(model, sample())
+    model = build_architecture("cnn_deeper_iwslt_de_en", task).eval()
+    assert not hasattr(model.decoder, "output_parameters")
+    expected, *_ = LabelSmoothedCrossEntropyCriterion(task, False, 0.1)(model, sample())
+    loss, *_ = OutputCrossEntropyCriterion(task, False, 0.1)(model, sample())
+    assert torch.equal(loss, expected)
 
 
 @pytest.mark.parametrize("label_smoothing", [-0.1, 1.0])

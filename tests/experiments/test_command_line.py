@@ -50,6 +50,10 @@ def test_every_script_has_a_version(script: str) -> None:
         ("experiments.train", 2, "scripts/train.sh CONFIG"),
         ("experiments.train --work x", 2, "CONFIG comes first, before --work"),
         (f"experiments.train {CONFIGURATION} --gpus x", 2, "argument --gpus: invalid int value: 'x'"),
+        (f"experiments.train {CONFIGURATION} --gpus -1", 2, "argument --gpus: -1 GPUs cannot be used; 0 is the CPU"),
+        (f"experiments.train {CONFIGURATION} --work {CONFIGURATION}", 1, "is a file: name a folder for --work"),
+        (f"experiments.evaluate {CONFIGURATION} --work {CONFIGURATION}", 1, "is a file: name a folder for --work"),
+        (f"experiments.quickstart --work {CONFIGURATION}", 1, "is a file: name a folder for --work"),
         ("experiments.train nowhere.yaml", 1, "error: nowhere.yaml: no such file"),
         (f"experiments.train {CONFIGURATION} --data nowhere", 1, "nowhere/preparation.json: no such file"),
         (f"experiments.evaluate {CONFIGURATION} --data nowhere", 1, "nowhere/preparation.json: no such file"),
@@ -68,6 +72,12 @@ def test_what_is_said_without_pytorch_and_fairseq(arguments: str, status: int, m
     finished = run_command(["python", "-c", WITHOUT, *arguments.split()], status=status, cwd=tmp_path)
     assert message in (finished.stdout if status == 0 else finished.stderr)
     assert "Traceback" not in finished.stderr
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_symlinked_script_works(script: str, tmp_path: Path) -> None:
+    (tmp_path / "linked").symlink_to(CHECKOUT / "scripts" / script)
+    assert run_command([tmp_path / "linked", "--version"], cwd=tmp_path).stdout == f"fairseq-plugins {VERSION}\n"
 
 
 def test_commands_of_the_package_import_what_they_need() -> None:

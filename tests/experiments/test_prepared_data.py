@@ -2,13 +2,82 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
+from pathlib import Path
+
 import pytest
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.files import sha256
 
 
 def test_prepared_data_lacks_a_dictionary(data: PreparedData) -> None:
     (data.folder / "bin" / "dict.en.txt").unlink()
     with pytest.raises(InputError, match="dict.en.txt: the dictionary is missing"):
         PreparedData.load(data.folder)
+
+
+FILES = (
+    "bin/dict.de.txt",
+    "bin/train.de-en.de.bin",
+    "bin/test.de-en.de.bin",
+    "bpe/model",
+    "tokens/test.en",
+    "raw/test.en",
+)
+
+
+@pytest.fixture
+def recorded(data: PreparedData) -> PreparedData:
+    """Data with the checksums of its files."""
+    for name in FILES:
+        path = data.folder / name
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists():
+            path.write_text(f"{name} 1\n", encoding="utf-8")
+    files = {
+        name: {"bytes": (data.folder / name).stat().st_size, "sha256": sha256(data.folder / name)} for name in FILES
+    }
+    preparation = dataclasses.replace(data.preparation, files=files, splits={"train": {}, "valid": {}, "test": {}})
+    preparation.save(data.folder)
+    return PreparedData.load(data.folder)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damaged_files_are_noticed_by_who_reads_them(recorded: PreparedData, name: str) -> None:
+    path = recorded.folder / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    checks = {
+        "train": recorded.verify_training,
+        "test": lambda: recorded.verify("test"),
+        "translate": lambda: recorded.verify(""),
+    }
+    readers = {"dict": ("train", "test", "translate"), "model": ("test", "translate"), "train": ("train",)}
+    readers["test"] = ("test",)
+    for reader, check in checks.items():
+        if reader in readers[Path(name).name.split(".")[0]]:
+            with pytest.raises(InputError, match=f"{name}: missing, or not what was prepared; delete .*prepared data"):
+                check()
+        else:
+            check()
+
+
+def test_raw_text_may_be_deleted(recorded: PreparedData) -> None:
+    shutil.rmtree(recorded.folder / "raw")
+    recorded.verify("test")
+    shutil.rmtree(recorded.folder / "tokens")
+    with pytest.raises(InputError, match="tokens/test.en: missing"):
+        recorded.verify("test")
+
+
+def test_checksums_of_an_earlier_preparation(data: PreparedData) -> None:
+    (data.folder / "bin" / "test.de-en.de.bin").write_bytes(b"test")
+    assert data.training_checksums() == {
+        f"bin/dict.{language}.txt": sha256(data.folder / "bin" / f"dict.{language}.txt") for language in ("de", "en")
+    }
+    data.verify("test")
+    data.verify_training()

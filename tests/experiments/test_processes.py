@@ -21,6 +21,15 @@ def test_run_hands_over_lines_and_the_exit_status() -> None:
     assert lines == ["aä\n", "b\n"]
 
 
+def test_a_command_keeps_its_memory_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+    monkeypatch.setenv("MALLOC_TOP_PAD_", "4096")
+    lines: list[str] = []
+    program = "import os; print(os.environ['MALLOC_TRIM_THRESHOLD_'], os.environ['MALLOC_TOP_PAD_'])"
+    assert processes.run([sys.executable, "-c", program], lines.append) == 0
+    assert lines == ["8000000000 4096\n"]
+
+
 def test_an_interrupted_run_leaves_no_process_behind() -> None:
     started: list[int] = []
 
@@ -35,6 +44,13 @@ def test_an_interrupted_run_leaves_no_process_behind() -> None:
     assert time.monotonic() - before < 30
     with pytest.raises(ProcessLookupError):
         os.kill(started[0], 0)
+
+
+def test_what_a_failed_command_said_last(tmp_path: Path) -> None:
+    output = ["Traceback (most recent call last):\n", "KeyError: 'x'\n"]
+    error = processes.failure(["/bin/fairseq-train", "x"], 1, output, tmp_path / "log")
+    assert str(error) == f"fairseq-train ended with exit status 1: KeyError: 'x'; its output is in {tmp_path / 'log'}"
+    assert str(processes.failure(["a"], -9, output)) == "a ended with exit status -9: it was ended by SIGKILL"
 
 
 def test_two_trainings_in_one_folder(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,16 @@ def test_results_keep_what_others_wrote(tmp_path: Path) -> None:
     results.update(tmp_path, bleu_tokenized=30.5, seed=2)
     assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8")) == results.load(tmp_path)
     assert results.load(tmp_path) == {"updates": 5, "seed": 2, "bleu_tokenized": 30.5}
-    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
-    (tmp_path / "results.json").write_text("{", encoding="utf-8")
-    with pytest.raises(InputError, match="results.json: not JSON"):
-        results.load(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".results.lock", "results.json"]
+    for content, message in ("{", "results.json: not JSON"), ("[]", "results.json: not the results of an experiment"):
+        (tmp_path / "results.json").write_text(content, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            results.load(tmp_path)
+
+
+def test_results_of_several_sets_at_once(tmp_path: Path) -> None:
+    names = [f"test{number}" for number in range(12)]
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(lambda name: results.update(tmp_path, subsets={name: {"bleu": 1.0}}, **{name: 1}), names))
+    found = results.load(tmp_path)
+    assert set(found) == {"subsets", *names} and set(found["subsets"]) == set(names)

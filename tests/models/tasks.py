@@ -1,18 +1,18 @@
-"""Tasks, batches and models by architecture, for the tests of the models."""
+"""Batches, tasks of a small dictionary and models by architecture, for the tests of the models."""
 
 from __future__ import annotations
 
-from argparse import Namespace
 from types import SimpleNamespace
 
 import torch
-from fairseq.data import Dictionary
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.models import ARCH_CONFIG_REGISTRY, BaseFairseqModel, FairseqEncoderDecoderModel, build_model
+from fairseq.models import FairseqEncoderDecoderModel
 from hypothesis import strategies as st
 from torch import Tensor
 
-import fairseq_plugins  # noqa: F401 - registers the architectures
+from benchmarks import untrained
+from benchmarks.untrained import build_architecture
+
+__all__ = ["WORDS", "build_architecture", "check_beam_reordering", "make_task", "pad", "sentences"]
 
 WORDS = 11
 
@@ -22,17 +22,8 @@ sentences = st.lists(
 
 
 def make_task(source_types: int = WORDS, target_types: int | None = None, **cfg: bool) -> SimpleNamespace:
-    """A task with dictionaries of the given numbers of types, fairseq's four special symbols included."""
-
-    def dictionary(types: int) -> Dictionary:
-        made = Dictionary()
-        for i in range(types - len(made)):
-            made.add_symbol(f"w{i}")
-        return made
-
-    source = dictionary(source_types)
-    target = source if target_types is None else dictionary(target_types)
-    return SimpleNamespace(source_dictionary=source, target_dictionary=target, cfg=SimpleNamespace(**cfg))
+    """See :func:`untrained.make_task`."""
+    return untrained.make_task(source_types, target_types, **cfg)
 
 
 def pad(sentences: list[list[int]], side: str, pad_index: int, width: int) -> Tensor:
@@ -41,22 +32,6 @@ def pad(sentences: list[list[int]], side: str, pad_index: int, width: int) -> Te
         padding = [pad_index] * (width - len(sentence))
         rows.append(padding + sentence if side == "left" else sentence + padding)
     return torch.tensor(rows)
-
-
-def build_architecture(name: str, task: SimpleNamespace) -> BaseFairseqModel:
-    # max_*_positions: what the translation task adds by default.
-    args = Namespace(
-        arch=name,
-        task="translation",
-        criterion="cross_entropy",
-        optimizer="adam",
-        lr_scheduler="fixed",
-        data="",
-        max_source_positions=1024,
-        max_target_positions=1024,
-    )
-    ARCH_CONFIG_REGISTRY[name](args)
-    return build_model(convert_namespace_to_omegaconf(args).model, task)
 
 
 def check_beam_reordering(

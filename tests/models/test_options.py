@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import build_model
 from omegaconf import OmegaConf
 
+from benchmarks.untrained import make_configuration
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.double_path import DoublePathModel
 from fairseq_plugins.models.options import recurrent_layer, recurrent_layer_options
@@ -33,6 +35,26 @@ def test_a_checkpoint_of_an_earlier_version_lacks_later_options(model: type, opt
     built = model.build_model(cfg, make_task())
     whole = model.build_model(options, make_task())
     assert {name: p.shape for name, p in built.named_parameters()} == {n: p.shape for n, p in whole.named_parameters()}
+
+
+def test_a_checkpoint_says_what_its_layers_are_also_where_the_architecture_is_the_models_own_name() -> None:
+    """fairseq then builds the model out of a copy of the options that it saves."""
+    whole = make_configuration("recurrent_seq2seq", encoder_recurrent_layer="mc_rnn", channels=4, **TINY)
+    build_model(whole.model, make_task(left_pad_target=False))
+    assert (whole.model.encoder_channels, whole.model.encoder_connection_init) == (4, "identity")
+    assert whole.model.decoder_channels is None, "LSTM layers have none"
+
+
+def test_an_earlier_checkpoint_of_a_models_own_name_is_what_it_was() -> None:
+    """fairseq fills its copy with the defaults of today."""
+    whole = make_configuration("double_path", encoder_embed_dim=8, decoder_embed_dim=8)
+    later = {"san_input_scale", "cross_memory"}
+    earlier = {name: value for name, value in whole.model.items() if name not in later}
+    checkpoint = OmegaConf.create({**OmegaConf.to_container(whole), "model": earlier})
+    built = build_model(checkpoint.model, make_task(), from_checkpoint=True)
+    assert built.encoder.paths["san"].input_scale == 1
+    now = build_model(whole.model, make_task(), from_checkpoint=True)
+    assert now.encoder.paths["san"].input_scale == pytest.approx(8**0.5)
 
 
 def parsed(*arguments: str) -> Namespace:

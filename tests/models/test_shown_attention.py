@@ -7,7 +7,7 @@ import torch
 from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
-from fairseq_plugins.models.shown_attention import ShowsAttention, attention_of, channel_attention_of
+from fairseq_plugins.models.shown_attention import ShowsAttention, attention_of, layer_details_of
 
 from .tasks import build_architecture, make_task
 
@@ -56,8 +56,14 @@ def test_a_model_that_says_nothing() -> None:
     assert attention_of(model, BATCH) is None
 
 
-def test_channels() -> None:
-    weights = channel_attention_of(model_of("mc_rnn_iwslt_de_en"), BATCH["src_tokens"])
-    assert [tuple(alpha.shape) for alpha in weights] == [(2, 4, 3)] * len(weights)
+def test_details_of_layers() -> None:
+    layers = layer_details_of(model_of("mc_rnn_iwslt_de_en"), BATCH["src_tokens"], "channel_attention")
+    assert [(layer, direction) for layer, direction, _ in layers] == [
+        (1, "forwards"),
+        (1, "backwards"),
+        (2, "forwards"),
+        (2, "backwards"),
+    ]
+    assert {tuple(alpha.shape) for _, _, alpha in layers} == {(2, 4, 3)}
     for architecture in "rnnsearch_iwslt_de_en", "dpn_iwslt_de_en", "lstm":
-        assert channel_attention_of(model_of(architecture), BATCH["src_tokens"]) is None
+        assert layer_details_of(model_of(architecture), BATCH["src_tokens"], "channel_attention") == []

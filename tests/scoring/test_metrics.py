@@ -31,7 +31,7 @@ OUTPUTS = Outputs(LINES, ["The cat sat on the mat.", "a b c d"], [[-1.0, -2.0], 
 def test_a_metric_is_found_by_its_name(toy_perplexity: Metric) -> None:
     assert {"bleu", "rouge", "toy_perplexity"} <= {metric.name for metric in all_metrics()}
     assert metric_named("toy_perplexity") is toy_perplexity
-    with pytest.raises(InputError, match="there is no metric 'rogue'; did you mean 'rouge'\\?; there are bleu, rouge"):
+    with pytest.raises(InputError, match="no metric 'rogue'; did you mean 'rouge'\\?; there are .*bleu, .*rouge"):
         metric_named("rogue")
 
 

@@ -1,15 +1,20 @@
 """Output projection, softmax, cross-entropy and all their gradients, a chunk of tokens at a time.
 
 Logits, probabilities and the logits' gradient of N tokens are tables of N x V numbers: at 4,000 tokens and 30,000 types
-half a gigabyte each. Here they exist for one chunk only, in two buffers that stay in the cache; what is kept for the
+half a gigabyte each. Here they exist for one chunk only, which stays in the cache; what is kept for the
 backward pass are the gradients of features, weight and bias, computed on the way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
+
+from ..linear import onednn
 
 # Numbers in a chunk's table: larger ones leave the cache, smaller ones make the matrix products thin.
 _CHUNK_NUMBERS = 1 << 21
@@ -39,7 +44,18 @@ def output_cross_entropy(
     Returns:
         the loss (), in nats, and the part of it without smoothing (), which has no gradient; both float32 at least.
     """
+    if features.is_cpu:
+        # Elsewhere their number would have to be fetched first.
+        real = target.ne(padding).nonzero().squeeze(1)
+        if len(real) < len(target):
+            features, target = features.index_select(0, real), target.index_select(0, real)
     return _OutputCrossEntropy.apply(features, weight, bias, target, padding, label_smoothing)
+
+
+def _product_of(features: Tensor, weight: Tensor, rows: int) -> Callable[..., Tensor]:
+    """x, weight and bias -> x weight^T + bias, for products as large as the logits of some rows."""
+    is_fast = onednn.refuses(features[:rows], weight) is None
+    return onednn.product if is_fast else F.linear
 
 
 class _OutputCrossEntropy(torch.autograd.Function):
@@ -66,9 +82,9 @@ class _OutputCrossEntropy(torch.autograd.Function):
         picked = target.masked_fill(~real, 0).unsqueeze(1)
         size = max(_LEAST_CHUNK, _CHUNK_NUMBERS // types)
         chunk_of = [(start, min(start + size, features.size(0))) for start in range(0, features.size(0), size)]
-        buffers = [features.new_empty(min(size, features.size(0)), types, dtype=precision) for _ in range(2)]
-        if precision != features.dtype:
-            buffers[0] = features.new_empty(buffers[0].shape)
+        rows_of_chunk = min(size, features.size(0))
+        probabilities_of_chunk = features.new_empty(rows_of_chunk, types, dtype=precision)
+        product = _product_of(features, weight, rows_of_chunk)
 
         features_gradient = torch.empty_like(features) if needs_features else None
         weight_gradient = torch.zeros_like(weight, dtype=precision) if needs_weight else None
@@ -76,10 +92,8 @@ class _OutputCrossEntropy(torch.autograd.Function):
         loss, nll_loss = features.new_zeros(2, dtype=precision).unbind()
         for start, stop in chunk_of:
             rows = slice(start, stop)
-            logits, probabilities = (buffer[: stop - start] for buffer in buffers)
-            torch.mm(features[rows], weight.T, out=logits)
-            if bias is not None:
-                logits += bias
+            probabilities = probabilities_of_chunk[: stop - start]
+            logits = product(features[rows], weight, bias)
             torch.log_softmax(logits, dim=-1, dtype=precision, out=probabilities)
             nll = -probabilities.gather(1, picked[rows]).squeeze(1) * counted[rows]
             nll_loss = nll_loss + nll.sum()
@@ -93,14 +107,10 @@ class _OutputCrossEntropy(torch.autograd.Function):
             upstream = probabilities.to(features.dtype)
             masked = counted[rows].to(features.dtype).unsqueeze(1)
             if needs_features:
-                torch.mm(upstream, weight, out=features_gradient[rows])
-                features_gradient[rows] *= masked
+                features_gradient[rows] = product(upstream, weight.T) * masked
             if needs_weight:
                 seen = features[rows] * masked
-                if precision == features.dtype:
-                    weight_gradient.addmm_(upstream.T, seen)
-                else:
-                    weight_gradient += upstream.T @ seen
+                weight_gradient += product(upstream.T, seen.T)
             if needs_bias:
                 bias_gradient += torch.mv(probabilities.T, counted[rows])
         if wrong:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ..attention import MultiHeadAttention
 from ..convolution import GatedConvolution
+from ..linear import Linear
 
 SQRT_HALF = math.sqrt(0.5)
 
@@ -97,8 +98,8 @@ class FeedForward(nn.Module):
     def __init__(self, options: SelfAttentionOptions) -> None:
         super().__init__()
         self.activation_dropout = options.activation_dropout
-        self.in_projection = nn.Linear(options.size, options.ffn_size, bias=False)
-        self.out_projection = nn.Linear(options.ffn_size, options.size, bias=False)
+        self.in_projection = Linear(options.size, options.ffn_size, bias=False)
+        self.out_projection = Linear(options.ffn_size, options.size, bias=False)
         for linear in self.in_projection, self.out_projection:
             nn.init.uniform_(linear.weight, -0.1, 0.1)
 

@@ -71,6 +71,12 @@ class ConnectedRNN(RecurrentNetwork):
         """Recurrent weights start in U(-bound, bound), as in ``torch.nn.LSTMCell``."""
         return 1 / math.sqrt(self.hidden_size)
 
+    def reset_cell(self) -> None:
+        """The cell, and r of Eq. 6 where there is attention, start as in ``torch.nn.LSTMCell``."""
+        for parameter in (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, self.attention_r):
+            if parameter is not None:
+                nn.init.uniform_(parameter, -self.bound, self.bound)
+
     def forward(
         self,
         x: Tensor,
@@ -98,6 +104,11 @@ class ConnectedRNN(RecurrentNetwork):
     ) -> kernels.MultiChannelState:
         """h(0) = h0 and c(0) = c0 in all channels; all older outputs are zero."""
         return kernels.initial_state(self._layer(), batch_size, h0, c0)
+
+    def extra_repr(self) -> str:
+        specification = self.specification
+        read = f"channels={specification.channels}" if specification.is_staggered else f"lags={specification.lags}"
+        return f"{self.input_size}, {self.hidden_size}, {read}, cell={self.cell!r}, connection={self.connection!r}"
 
     def _layer(self) -> kernels.MultiChannelLayer:
         parameters = kernels.MultiChannelParameters(

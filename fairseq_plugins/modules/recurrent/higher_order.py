@@ -60,20 +60,12 @@ class HigherOrderRNN(ConnectedRNN):
 
     def reset_parameters(self) -> None:
         """The cell as in ``torch.nn.LSTMCell``; W_j orthogonal, in ``gate`` as recurrent weights, divided by K."""
-        for parameter in (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh):
-            if parameter is not None:
-                nn.init.uniform_(parameter, -self.bound, self.bound)
+        self.reset_cell()
         for weight in self.weight_connection:
             if self.connection == "gate":
                 nn.init.uniform_(weight, -self.bound / self.order, self.bound / self.order)
             else:
                 nn.init.orthogonal_(weight, 1 / self.order)
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.input_size}, {self.hidden_size}, lags={self.specification.lags}, cell={self.cell!r}, "
-            f"connection={self.connection!r}"
-        )
 
 
 @register_recurrent_kind("ho_rnn", HigherOrderOptions, "higher-order RNN (HO-RNN)")

@@ -69,9 +69,7 @@ class MultiChannelRNN(ConnectedRNN):
 
     def reset_parameters(self) -> None:
         """The cell as in ``torch.nn.LSTMCell``; W_j as ``connection_init`` says; V Xavier."""
-        for parameter in (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, self.attention_r):
-            if parameter is not None:
-                nn.init.uniform_(parameter, -self.bound, self.bound)
+        self.reset_cell()
         for weight in self.weight_connection:
             if self.connection == "gate":
                 nn.init.uniform_(weight, -self.bound, self.bound)
@@ -80,12 +78,6 @@ class MultiChannelRNN(ConnectedRNN):
             else:
                 nn.init.orthogonal_(weight)
         nn.init.xavier_uniform_(self.attention_v)
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.input_size}, {self.hidden_size}, channels={self.channels}, cell={self.cell!r}, "
-            f"connection={self.connection!r}"
-        )
 
 
 @register_recurrent_kind("mc_rnn", MultiChannelOptions, "multi-channel RNN (MC-RNN)")

@@ -1,0 +1,21 @@
+"""Warnings about how fairseq calls other libraries, which are not the user's to mend."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+
+def quiet_warnings() -> None:
+    """Hides the page of warnings that fairseq 0.12 has Hydra and PyTorch write; none where Python was given ``-W``.
+
+    An error would get lost in it.
+    """
+    if sys.warnoptions:
+        return
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"hydra\.")
+    warnings.filterwarnings("ignore", r"\s*'config' is validated against ConfigStore schema", UserWarning)
+    for category in FutureWarning, DeprecationWarning:
+        warnings.filterwarnings("ignore", category=category, module=r"fairseq\.")
+    # It pins memory for GPUs whether there are any or not.
+    warnings.filterwarnings("ignore", r"'pin_memory' argument is set as true but no accelerator", UserWarning)

@@ -1,0 +1,240 @@
+"""Sequences for tests of long memory: the copy memory problem, and the pixels of MNIST's digits one by one.
+
+    python -m fairseq_plugins.corpora.generated_sequences copy-memory --length 500 --output work/copy_memory_500/data
+    python -m fairseq_plugins.corpora.generated_sequences pixels --input mnist --output work/pixel_mnist/data
+
+DilatedRNN (Chang et al. 2017), Section 4.1 and 4.2. ``scripts/prepare_copy_memory.sh`` and
+``scripts/prepare_pixels.sh`` run this. The output folder holds
+
+    raw/{valid,test}.label    the ten symbols to copy, or the digit, of each sequence of a set
+    bin/{train,valid,test}.npz    the digits' pixels and labels; of copy memory the symbols of valid and test
+    preparation.json    what the problem is
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairseq_plugins.corpora.lines import text_writer
+from fairseq_plugins.corpora.pipeline import Run, add_run_arguments
+from fairseq_plugins.corpora.preparation import Preparation
+from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.files import atomic_directory
+
+PROBLEMS = ("copy_memory", "pixels")
+COPIED = 10
+"""Symbols that are to be copied."""
+SYMBOLS = 8
+"""Those that may be."""
+PIXELS, SMALL_PIXELS = 28 * 28, 8 * 8
+PERMUTATION_SEED = 92916
+"""The authors' own."""
+HELD_OUT = 5_000
+"""The first digits of MNIST's training set validate, as in TensorFlow's own data set."""
+NAMES = {
+    "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+}
+
+
+@dataclasses.dataclass
+class GeneratedSequencesPreparation(Preparation):
+    """What sequences are made of."""
+
+    kind = "generated_sequences"
+
+    problem: str
+    length: int
+    """T: of copy memory the steps to remember for; of pixels all steps, more than 784 for noise after the digit."""
+    is_small: bool = False
+    """The pixels are not MNIST's but those of the 1,797 digits of 8 by 8 that scikit-learn has."""
+    is_permuted: bool = False
+    """Pixels stand in an order that :data:`PERMUTATION_SEED` decides."""
+    sequences: int = 1_000
+    """Of copy memory's validation and test sets."""
+    seed: int = 1
+    """Of these."""
+    metric: str = dataclasses.field(default="accuracy", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.problem not in PROBLEMS:
+            raise InputError(f"unknown problem {self.problem!r}: choose one of {', '.join(PROBLEMS)}")
+        shortest = 1 if self.problem == "copy_memory" else SMALL_PIXELS if self.is_small else PIXELS
+        if self.length < shortest:
+            raise InputError(f"length is {self.length}: it must be at least {shortest}")
+        if self.sequences < 1:
+            raise InputError(f"sequences is {self.sequences}: it must be at least 1")
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes of whole sequences."""
+        return list(map(str, range(10))) if self.problem == "pixels" else []
+
+    def fairseq_arguments(self, folder: str | os.PathLike[str]) -> list[str]:
+        options = ["--task", "long_memory", "--problem", self.problem, "--sequence-length", str(self.length)]
+        return [*super().fairseq_arguments(folder), *options, *(["--permute"] if self.is_permuted else [])]
+
+
+class GeneratedSequencesRun(Run):
+    """One run of a preparation of sequences."""
+
+    folders = ("raw", "bin")
+    preparation: GeneratedSequencesPreparation
+
+    def steps(self) -> Mapping[str, Callable[[], Any]]:
+        return {"sets": self._write_copied if self.preparation.problem == "copy_memory" else self._write_pixels}
+
+    def results(self) -> dict[str, Any]:
+        sets = self.found["sets"]
+        return {"splits": {name: {**self.given.get(name, {}), "kept": count} for name, count in sets.items()}}
+
+    def _write_copied(self) -> dict[str, int]:
+        steps = self.preparation
+        sets = {}
+        for number, name in enumerate(("valid", "test")):
+            generator = np.random.default_rng((steps.seed, number))
+            sets[name] = {"symbols": generator.integers(0, SYMBOLS, (steps.sequences, COPIED))}
+        labels = {name: [" ".join(map(str, row)) for row in arrays["symbols"]] for name, arrays in sets.items()}
+        return {"train": 0, **self._write(sets, labels)}
+
+    def _write_pixels(self) -> dict[str, int]:
+        if self.preparation.is_small:
+            return self._write_parts(_small_digits())
+        given = {name: _digits(*paths) for name, paths in self.inputs.items()}
+        if len(given["train"][0]) <= HELD_OUT:
+            raise InputError(f"{self.inputs['train'][0]}: {len(given['train'][0]):,} digits; {HELD_OUT:,} validate")
+        parts = {
+            "train": [array[HELD_OUT:] for array in given["train"]],
+            "valid": [array[:HELD_OUT] for array in given["train"]],
+            "test": list(given["test"]),
+        }
+        return self._write_parts(parts)
+
+    def _write_parts(self, parts: Mapping[str, Sequence[np.ndarray]]) -> dict[str, int]:
+        sets = {name: {"pixels": pixels, "labels": labels} for name, (pixels, labels) in parts.items()}
+        return self._write(sets, {name: list(map(str, labels)) for name, (_, labels) in parts.items()})
+
+    def _write(self, sets: Mapping[str, Mapping[str, np.ndarray]], labels: Mapping[str, list[str]]) -> dict[str, int]:
+        with atomic_directory(self.output / "bin") as folder:
+            for name, arrays in sets.items():
+                np.savez_compressed(folder / f"{name}.npz", **arrays)
+        with atomic_directory(self.output / "raw") as folder:
+            for name, lines in labels.items():
+                with text_writer(folder / f"{name}.label") as stream:
+                    stream.writelines(line + "\n" for line in lines)
+        return {name: len(lines) for name, lines in labels.items()}
+
+
+def _digits(images: Path, labels: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels (N, 784) and digits (N,), bytes.
+
+    Raises:
+        InputError: a file is damaged, or no idx file of digits.
+    """
+    pixels, digits = _read_idx(images, 3), _read_idx(labels, 1)
+    if pixels.shape[1:] != (28, 28) or len(pixels) != len(digits) or digits.max(initial=0) > 9:
+        raise InputError(f"{images}: {pixels.shape} pixels for {len(digits):,} labels; 28 by 28 for each were expected")
+    return pixels.reshape(-1, PIXELS), digits
+
+
+def _small_digits() -> dict[str, list[np.ndarray]]:
+    """The pixels (N, 64) and digits of scikit-learn's set: the last 400 test, the 200 before validate."""
+    # Not at the head of the file: nothing else here needs it.
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    arrays = (found.data * 255 / 16).astype(np.uint8), found.target.astype(np.uint8)
+    bounds = {"train": slice(None, -600), "valid": slice(-600, -400), "test": slice(-400, None)}
+    return {name: [array[bound] for array in arrays] for name, bound in bounds.items()}
+
+
+def _read_idx(path: Path, dimensions: int) -> np.ndarray:
+    """The bytes of an idx file (plain or ``.gz``): two zeros, 8 for bytes, the number of dimensions and their sizes."""
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise InputError(f"{path}: not a whole gzip file ({error}); fetch it again") from None
+    if content[:4] != bytes([0, 0, 8, dimensions]):
+        raise InputError(f"{path}: not an idx file of bytes in {dimensions} dimensions; give MNIST's four files")
+    start = 4 + 4 * dimensions
+    sizes = [int(size) for size in np.frombuffer(content[4:start], dtype=">u4")]
+    if len(content) - start != int(np.prod(sizes)):
+        raise InputError(f"{path}: the file is not whole; fetch it again")
+    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(sizes)
+
+
+def find(folder: Path) -> dict[str, Sequence[Path]]:
+    """MNIST's files in a folder, plain or ``.gz``.
+
+    Raises:
+        InputError: one is missing.
+    """
+
+    def one(name: str) -> Path:
+        for path in folder / name, folder / f"{name}.gz":
+            if path.is_file():
+                return path
+        raise InputError(f"{folder / name}: no such file, nor {name}.gz; give the folder of MNIST's four files")
+
+    return {split: [one(name) for name in names] for split, names in NAMES.items()}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="prepare_copy_memory.sh or prepare_pixels.sh", description="Prepares sequences for tests of long memory."
+    )
+    problems = parser.add_subparsers(dest="problem", required=True, metavar="PROBLEM")
+    copy = problems.add_parser("copy-memory", help="ten symbols to copy after T steps")
+    copy.add_argument("--length", type=int, default=500, metavar="T", help="steps to remember for; default: 500")
+    copy.add_argument("--sequences", type=int, default=1_000, help="of validation and test sets; default: 1000")
+    copy.add_argument("--seed", type=int, default=1, help="of these; default: 1")
+    pixels = problems.add_parser("pixels", help="MNIST's digits, pixel by pixel")
+    given = pixels.add_mutually_exclusive_group(required=True)
+    given.add_argument("--input", type=Path, metavar="DIR", help="with MNIST's four idx files")
+    given.add_argument("--small", action="store_true", help="scikit-learn's 1,797 digits of 8 by 8 pixels")
+    pixels.add_argument("--permute", action="store_true", help="pixels in a fixed order drawn at random")
+    pixels.add_argument(
+        "--length", type=int, metavar="T", help="fill up with noise to T steps; default: the pixels alone"
+    )
+    for command in copy, pixels:
+        add_run_arguments(command)
+    return parser
+
+
+def main() -> None:
+    """The command line: see ``--help``."""
+    arguments = _parser().parse_args()
+    if arguments.problem == "pixels":
+        preparation = GeneratedSequencesPreparation(
+            problem="pixels",
+            length=arguments.length or (SMALL_PIXELS if arguments.small else PIXELS),
+            is_small=arguments.small,
+            is_permuted=arguments.permute,
+        )
+        inputs: Mapping[str, Sequence[Path]] = {} if arguments.small else find(arguments.input)
+    else:
+        preparation = GeneratedSequencesPreparation(
+            problem="copy_memory",
+            length=arguments.length,
+            sequences=arguments.sequences,
+            seed=arguments.seed,
+            metric="copy_memory",
+        )
+        inputs = {}
+    prepared = GeneratedSequencesRun(preparation, inputs, arguments.output, arguments.workers).prepare()
+    counts = ", ".join(f"{facts['kept']:,} {name}" for name, facts in prepared.splits.items() if facts["kept"])
+    print(f"{arguments.output}: {preparation.problem}, length {preparation.length}: {counts}")
+
+
+if __name__ == "__main__":
+    report_input_errors(main)

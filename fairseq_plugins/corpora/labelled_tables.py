@@ -1,0 +1,144 @@
+"""Tables and JSON lines of a user's own, prepared as labelled texts.
+
+    python -m fairseq_plugins.corpora.labelled_tables --train train.tsv --test test.tsv --text sentence --label class \\
+        --output data/prepared
+
+``scripts/prepare_labelled_texts.sh`` runs this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fairseq_plugins.corpora.labelled_texts import (
+    Example,
+    LabelledTextsPreparation,
+    add_text_arguments,
+    common_choices,
+    prepare,
+)
+from fairseq_plugins.corpora.tokenizers import TOKENIZERS
+from fairseq_plugins.errors import InputError, nearest, report_input_errors
+from fairseq_plugins.files import read_lines
+
+VALID_SHARE = 0.1
+"""Of the training set, where no validation set is given."""
+
+
+def read_table(paths: Sequence[Path], columns: Sequence[str], separator: str | None) -> Iterator[tuple[str, list[str]]]:
+    """The values of some columns, with their places, of tables or files of JSON lines.
+
+    Args:
+        paths: the files.
+        columns: names, which the first line of a table has, or all numbers, from 1: then there is no such line.
+        separator: between columns; None for JSON lines.
+
+    Raises:
+        InputError: a column is missing, or a line is no JSON; the message names file and line.
+    """
+    for path in paths:
+        places: list[int] | None = [int(name) - 1 for name in columns] if all(map(str.isdecimal, columns)) else None
+        for number, line in enumerate(read_lines(path), 1):
+            place = f"{path}, line {number}"
+            if separator is None:
+                yield place, [_json_value(place, line, name) for name in columns]
+                continue
+            cells = line.split(separator)
+            if places is None:
+                for name in columns:
+                    if name not in cells:
+                        hint = nearest(name, cells)
+                        raise InputError(
+                            f"{place}: there is no column '{name}'{hint}; the first line names the columns, or give "
+                            f"their numbers"
+                        )
+                places = [cells.index(name) for name in columns]
+                continue
+            for name, index in zip(columns, places, strict=True):
+                if index >= len(cells):
+                    raise InputError(
+                        f"{place}: the column '{name}' is missing: the line has {len(cells)} columns, not "
+                        f"{index + 1} or more"
+                    )
+            yield place, [cells[index] for index in places]
+
+
+def _json_value(place: str, line: str, name: str) -> str:
+    try:
+        values = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{place}: not JSON ({error})") from None
+    if not isinstance(values, dict) or name not in values:
+        hint = nearest(name, values) if isinstance(values, dict) else ""
+        raise InputError(f"{place}: there is no '{name}'{hint}")
+    return str(values[name])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="prepare_labelled_texts.sh",
+        description="Prepares labelled texts of your own for fairseq: a table or JSON lines.",
+    )
+    parser.add_argument("--train", type=Path, required=True, metavar="FILE", help="training texts")
+    parser.add_argument("--valid", type=Path, metavar="FILE", help="else a share of the training texts is held out")
+    parser.add_argument("--test", type=Path, metavar="FILE")
+    parser.add_argument("--format", choices=("tsv", "jsonl"), default="tsv", help="default: tsv")
+    parser.add_argument(
+        "--text",
+        action="append",
+        required=True,
+        metavar="COLUMN",
+        help="the column of the text, by its name in the first line or by its number; twice for pairs of texts",
+    )
+    parser.add_argument("--label", required=True, metavar="COLUMN", help="the column of the label")
+    parser.add_argument(
+        "--group", metavar="COLUMN", help="rank candidates: the question's number; --text QUESTION --text CANDIDATE"
+    )
+    parser.add_argument("--tags", action="append", metavar="COLUMN", help="one tag for each token of each text")
+    parser.add_argument("--given", choices=("raw", "tokens"), default="raw", help="whether the text is tokenised")
+    parser.add_argument("--tokenizer", choices=TOKENIZERS, default="moses", help="default: moses")
+    parser.add_argument("--language", default="en", help="of the tokenizer; default: en")
+    parser.add_argument("--lowercase", action="store_true")
+    parser.add_argument("--valid-share", type=float, default=VALID_SHARE, help="default: %(default)s")
+    add_text_arguments(parser)
+    return parser
+
+
+def main() -> None:
+    """The command line: see ``--help``."""
+    arguments = _parser().parse_args()
+    separator = "\t" if arguments.format == "tsv" else None
+    tags = arguments.tags or []
+    if tags and len(tags) != len(arguments.text):
+        raise InputError(f"{len(tags)} columns of tags for {len(arguments.text)} of texts; give one for each")
+    if arguments.group and len(arguments.text) != 2:
+        raise InputError("--group ranks candidates: give --text twice, the question's column and the candidate's")
+    columns = [*arguments.text, arguments.label, *tags, *([arguments.group] if arguments.group else [])]
+    count = len(arguments.text)
+
+    def read(paths: Sequence[Path]) -> Iterator[Example]:
+        for place, values in read_table(paths, columns, separator):
+            label, of_tags = values[count].strip(), tuple(values[count + 1 : count + 1 + len(tags)])
+            yield Example(tuple(values[:count]), label, place, values[-1] if arguments.group else "", of_tags)
+
+    inputs = {name: [path] for name in ("train", "valid", "test") if (path := getattr(arguments, name)) is not None}
+    preparation = LabelledTextsPreparation(
+        texts=arguments.text,
+        given="tokens" if tags else arguments.given,
+        tokenizer=arguments.tokenizer,
+        language=arguments.language,
+        lowercase=arguments.lowercase,
+        valid_share=None if arguments.valid else arguments.valid_share,
+        is_ranking=arguments.group is not None,
+        has_tags=bool(tags),
+        metric="ranking" if arguments.group else "accuracy",
+        **common_choices(arguments),
+    )
+    prepare(preparation, inputs, arguments.output, read, arguments.workers, arguments.vectors)
+
+
+if __name__ == "__main__":
+    report_input_errors(main)

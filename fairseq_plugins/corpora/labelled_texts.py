@@ -1,0 +1,395 @@
+"""Labelled texts: one text or two with a label, from a user's file or a data set's to fairseq's binary form.
+
+``labelled_tables`` has the command for files of a user's own; data sets have commands of their own. The output folder
+holds, line by line the same examples,
+
+    raw/{train,valid,test}.{input0,input1,label,group}    texts, labels and, where candidates are ranked, whose they are
+    tokens/{train,valid,test}.{input0,input1,tags0,…}     tokenised, lower-cased: whatever was asked for
+    dictionary/{text,label,tags}.txt                      what fairseq numbers
+    bin/{input0,input1,tags0,…,label}/                    fairseq-preprocess's output, laid out as fairseq's task
+                                                          sentence_prediction has it
+    preparation.json                                      every step applied, and what is needed for new text
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairseq_plugins.corpora.codec import Codec
+from fairseq_plugins.corpora.lines import map_lines, text_writer
+from fairseq_plugins.corpora.pipeline import Run, add_run_arguments
+from fairseq_plugins.corpora.preparation import Preparation, result
+from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer
+from fairseq_plugins.errors import InputError, nearest
+from fairseq_plugins.files import atomic_directory, read_lines
+
+SPECIAL_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")
+"""fairseq's, in every dictionary and not in its file."""
+
+
+class Example(NamedTuple):
+    """A text or two, and what is known of them."""
+
+    texts: tuple[str, ...]
+    label: str
+    place: str
+    """``FILE, line N``"""
+    group: str = ""
+    """The question, where texts are questions with candidates for their answers."""
+    tags: tuple[str, ...] = ()
+    """One tag for each token of each text, where there are some."""
+
+
+Reader = Callable[[Sequence[Path]], Iterable[Example]]
+"""The files of a split -> its examples."""
+
+
+@dataclasses.dataclass
+class LabelledTextsPreparation(Preparation):
+    """What was done to labelled texts."""
+
+    kind = "labelled_texts"
+
+    texts: list[str]
+    """What the one text or the two are called: ``text``, or ``premise`` and ``hypothesis``."""
+    given: str = "raw"
+    """``raw`` text, or ``tokens``: then tokenisation was somebody else's, and is only replayed."""
+    language: str = "en"
+    tokenizer: str = "moses"
+    lowercase: bool = False
+    max_length: int | None = None
+    """Texts are cut after so many tokens."""
+    dictionary_size: int | None = None
+    """The types of the dictionary at most, fairseq's four special symbols among them; None for all."""
+    min_count: int = 1
+    """Words that the training texts have less often are unknown."""
+    vectors: str | None = None
+    """A file of word vectors: the words of held-out texts that it has are in the dictionary too."""
+    valid_share: float | None = None
+    valid_count: int | None = None
+    """How much of the training set was taken out for validation."""
+    seed: int = 1
+    """Of that."""
+    dropped_labels: list[str] = dataclasses.field(default_factory=list)
+    """Labels of examples that were left out."""
+    is_ranking: bool = False
+    """Labels say which candidates, 1 or 0, answer their question. Questions without a right one were left out."""
+    drops_all_right: bool = False
+    """Held-out questions with right candidates alone were left out too."""
+    has_tags: bool = False
+    metric: str = dataclasses.field(default="accuracy", kw_only=True)
+    labels: list[str] = result(list)
+    """The classes, in the order of their numbers."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, known in ("tokenizer", TOKENIZERS), ("given", ("raw", "tokens")):
+            if (value := getattr(self, name)) not in known:
+                raise InputError(f"unknown {name} {value!r}: choose one of {', '.join(known)}")
+        if len(self.texts) not in (1, 2):
+            raise InputError(f"{len(self.texts)} texts: an example has one text or two")
+        for name in ("max_length", "dictionary_size", "min_count", "valid_count"):
+            if (value := getattr(self, name)) is not None and value <= 0:
+                raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive")
+        if self.valid_share is not None and not 0 < self.valid_share < 1:
+            raise InputError(f"valid-share is {self.valid_share}: it must be between 0 and 1")
+
+    @property
+    def inputs(self) -> list[str]:
+        """The texts as files are named: ``input0``, ``input1``."""
+        return [f"input{number}" for number in range(len(self.texts))]
+
+    @property
+    def tags(self) -> list[str]:
+        """The files of tags; none where there are no tags."""
+        return [f"tags{number}" for number in range(len(self.texts))] if self.has_tags else []
+
+    def fairseq_arguments(self, folder: str | os.PathLike[str]) -> list[str]:
+        task = "sequence_ranking" if self.is_ranking else "sequence_classification"
+        return [*super().fairseq_arguments(folder), "--task", task]
+
+    def dictionaries(self) -> list[str]:
+        return [f"bin/{name}/dict.txt" for name in (*self.inputs, *self.tags, "label")]
+
+    @functools.cached_property
+    def codec(self) -> Codec:
+        """Text ↔ what fairseq reads."""
+        return Codec(Tokenizer(self.language, self.tokenizer, escape=False, lowercase=self.lowercase))
+
+    def encode(self, text: str) -> str:
+        """New text → tokens, as those of the corpus."""
+        return self._cut(self.codec.encode(text))
+
+    def encode_given(self, text: str) -> str:
+        """The corpus's own text → tokens."""
+        if self.given == "raw":
+            return self.encode(text)
+        return self._cut(text.lower() if self.lowercase else text)
+
+    def _cut(self, tokens: str) -> str:
+        return tokens if self.max_length is None else " ".join(tokens.split()[: self.max_length])
+
+
+class LabelledTextsRun(Run):
+    """One run of a preparation of labelled texts."""
+
+    folders = ("raw", "tokens", "dictionary", "bin")
+    preparation: LabelledTextsPreparation
+
+    def __init__(
+        self,
+        preparation: LabelledTextsPreparation,
+        inputs: Mapping[str, Sequence[Path]],
+        output: str | os.PathLike[str],
+        read: Reader,
+        workers: int = 1,
+        vectors: Path | None = None,
+    ) -> None:
+        super().__init__(preparation, inputs, output, workers)
+        self._read = read
+        self._vectors = vectors
+
+    def steps(self) -> Mapping[str, Callable[[], Any]]:
+        return {"texts": self._write_texts, "dictionary": self._write_dictionary, "bin": self._write_bin}
+
+    def results(self) -> dict[str, Any]:
+        texts = self.found["texts"]
+        splits = {name: {**self.given.get(name, {}), **counts} for name, counts in texts["splits"].items()}
+        return {
+            "splits": splits,
+            "labels": texts["labels"],
+            "dictionary_sizes": self.found["dictionary"],
+            "commands": self.found["bin"],
+        }
+
+    def _write_texts(self) -> dict[str, Any]:
+        """``raw/`` and ``tokens/``; returns the labels, and what was read and kept of each split."""
+        steps = self.preparation
+        read = {name: list(self._read(paths)) for name, paths in self.inputs.items()}
+        counts = {name: {"read": len(examples)} for name, examples in read.items()}
+        kept = {name: self._kept(name, examples) for name, examples in read.items()}
+        labels = ["0", "1"] if steps.is_ranking else sorted({example.label for example in kept["train"]})
+        if "valid" not in kept and (steps.valid_share or steps.valid_count):
+            kept["train"], kept["valid"] = self._held_out(kept["train"])
+            counts["valid"] = {"held_out": len(kept["valid"])}
+        for examples in kept.values():
+            check_labels(examples, labels)
+        if len(labels) < 2:
+            raise InputError(f"every training text has the label {labels[0]!r}: two classes are the fewest")
+        with (
+            atomic_directory(self.output / "raw") as raw,
+            atomic_directory(self.output / "tokens") as tokens,
+        ):
+            for name, examples in kept.items():
+                self._write_split(name, examples, raw, tokens)
+                counts[name]["kept"] = len(examples)
+        return {"splits": counts, "labels": labels}
+
+    def _write_split(self, name: str, examples: Sequence[Example], raw: Path, tokens: Path) -> None:
+        steps = self.preparation
+        for side, column in enumerate(steps.inputs):
+            with text_writer(raw / f"{name}.{column}") as as_given, text_writer(tokens / f"{name}.{column}") as encoded:
+                texts = [(example, " ".join(example.texts[side].split())) for example in examples]
+                lines = map_lines(_Encoding(steps), (text for _, text in texts), self.workers, f"{name} {column}")
+                for (example, text), (_, line) in zip(texts, lines, strict=True):
+                    if not line:
+                        raise InputError(f"{example.place}: the {steps.texts[side]} is empty; write it or leave it out")
+                    as_given.write(text + "\n")
+                    encoded.write(line + "\n")
+                    if steps.has_tags:
+                        _check_tags(example, side, text)
+            if steps.has_tags:
+                with text_writer(tokens / f"{name}.{steps.tags[side]}") as stream:
+                    stream.writelines(steps._cut(example.tags[side]) + "\n" for example in examples)
+        for column, values in ("label", [e.label for e in examples]), ("group", [e.group for e in examples]):
+            if column == "label" or steps.is_ranking:
+                with text_writer(raw / f"{name}.{column}") as stream:
+                    stream.writelines(value + "\n" for value in values)
+
+    def _kept(self, name: str, examples: list[Example]) -> list[Example]:
+        """Without the labels that are left out and, of questions, those that nothing can be learned or measured by."""
+        steps = self.preparation
+        kept = [example for example in examples if example.label not in steps.dropped_labels]
+        if steps.is_ranking:
+            labels: dict[str, set[str]] = {}
+            for example in kept:
+                labels.setdefault(example.group, set()).add(example.label)
+            needed = {"0", "1"} if steps.drops_all_right and name != "train" else {"1"}
+            kept = [example for example in kept if needed <= labels[example.group]]
+        if not kept:
+            files = ", ".join(str(path) for path in self.inputs.get(name, ()))
+            raise InputError(f"{files}: nothing to take as {name}: no example is left")
+        return kept
+
+    def _held_out(self, examples: list[Example]) -> tuple[list[Example], list[Example]]:
+        """Training and validation, both in the order of the file."""
+        steps = self.preparation
+        count = steps.valid_count or max(1, round(len(examples) * (steps.valid_share or 0)))
+        if count >= len(examples):
+            raise InputError(f"{count:,} of {len(examples):,} examples for validation leave none for training")
+        chosen = set(random.Random(steps.seed).sample(range(len(examples)), count))
+        parts: tuple[list[Example], list[Example]] = [], []
+        for number, example in enumerate(examples):
+            parts[number in chosen].append(example)
+        return parts
+
+    def _write_dictionary(self) -> dict[str, int]:
+        """``dictionary/``; returns the number of lines of each."""
+        steps, tokens = self.preparation, self.output / "tokens"
+        words = _counted(tokens / f"train.{column}" for column in steps.inputs)
+        listed = [word for word, count in sorted(words.items(), key=_by_count) if count >= steps.min_count]
+        if steps.dictionary_size is not None:
+            listed = listed[: max(0, steps.dictionary_size - len(SPECIAL_SYMBOLS))]
+        if self._vectors is not None:
+            held_out = _counted(
+                tokens / f"{name}.{c}" for name in self._splits if name != "train" for c in steps.inputs
+            )
+            missing = set(held_out) - set(listed)
+            listed += sorted(missing & words_of_vectors(self._vectors))
+        files = {"text": [(word, words[word]) for word in listed]}
+        labels = _counted([self.output / "raw" / "train.label"])
+        files["label"] = [(label, labels[label]) for label in self.found["texts"]["labels"]]
+        if steps.has_tags:
+            files["tags"] = sorted(_counted(tokens / f"train.{column}" for column in steps.tags).items(), key=_by_count)
+        with atomic_directory(self.output / "dictionary") as folder:
+            for name, entries in files.items():
+                with text_writer(folder / f"{name}.txt") as stream:
+                    stream.writelines(f"{word} {count}\n" for word, count in entries)
+        return {name: len(entries) for name, entries in files.items()}
+
+    @property
+    def _splits(self) -> list[str]:
+        return list(self.found["texts"]["splits"])
+
+    def _write_bin(self) -> list[str]:
+        steps, commands = self.preparation, []
+        columns = {
+            **{column: ("text", "tokens") for column in steps.inputs},
+            **{column: ("tags", "tokens") for column in steps.tags},
+            "label": ("label", "raw"),
+        }
+        with atomic_directory(self.output / "bin") as folder:
+            for column, (dictionary, given) in columns.items():
+                arguments = ["--only-source", "--srcdict", f"dictionary/{dictionary}.txt"]
+                for option, names in self._prefixes().items():
+                    arguments += [option, ",".join(f"{given}/{name}.{column}" for name in names)]
+                # A dictionary that is filled up would have labels that nobody gave.
+                arguments += ["--padding-factor", "1"]
+                commands.append(self.fairseq_preprocess(arguments, folder / column, f"bin/{column}"))
+            if steps.is_ranking:
+                (folder / "group").mkdir()
+                for name in self._splits:
+                    groups = (self.output / "raw" / f"{name}.group").read_text(encoding="utf-8")
+                    (folder / "group" / f"{name}.txt").write_text(groups, encoding="utf-8", newline="\n")
+        return commands
+
+    def _prefixes(self) -> dict[str, list[str]]:
+        """fairseq-preprocess's options of prefixes, with the splits that each takes."""
+        tests = sorted(name for name in self._splits if name.startswith("test"))
+        options = {"--trainpref": ["train"], "--validpref": ["valid"], "--testpref": tests}
+        return {option: names for option, names in options.items() if names and names[0] in self._splits}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Encoding:
+    """What is done to each line; worker processes receive it."""
+
+    steps: LabelledTextsPreparation
+
+    def __call__(self, text: str) -> str:
+        return self.steps.encode_given(text)
+
+
+def _counted(paths: Iterable[Path]) -> Counter[str]:
+    counts = Counter(token for path in paths for line in read_lines(path) for token in line.split())
+    for symbol in SPECIAL_SYMBOLS:
+        counts.pop(symbol, None)
+    return counts
+
+
+def _by_count(entry: tuple[str, int]) -> tuple[int, str]:
+    word, count = entry
+    return -count, word
+
+
+def _check_tags(example: Example, side: int, text: str) -> None:
+    tags, tokens = len(example.tags[side].split()), len(text.split())
+    if tags != tokens:
+        raise InputError(f"{example.place}: {tags} tags for {tokens} tokens; every token has one tag")
+
+
+def check_labels(examples: Iterable[Example], labels: Sequence[str]) -> None:
+    """Raises InputError for a label that is empty, holds a space, or does not occur in training."""
+    for example in examples:
+        if not example.label or len(example.label.split()) != 1:
+            raise InputError(f"{example.place}: the label {example.label!r} is no word; write it without spaces")
+        if example.label not in labels:
+            hint = nearest(example.label, labels)
+            raise InputError(
+                f"{example.place}: no training text has the label {example.label!r}{hint}; "
+                f"there are {', '.join(labels)}"
+            )
+
+
+def words_of_vectors(path: Path) -> set[str]:
+    """The words of a file of vectors, one a line, with its numbers after it."""
+    return {line.split(" ", 1)[0] for line in read_lines(path)}
+
+
+def prepare(
+    preparation: LabelledTextsPreparation,
+    inputs: Mapping[str, Sequence[Path]],
+    output: str | os.PathLike[str],
+    read: Reader,
+    workers: int = 1,
+    vectors: Path | None = None,
+) -> LabelledTextsPreparation:
+    """Prepares labelled texts and says what there is; see :meth:`.Run.prepare`.
+
+    Args:
+        preparation: what to do.
+        inputs: split → its files.
+        output: the folder to write.
+        read: what makes examples of the files of a split.
+        workers: processes.
+        vectors: the file that ``preparation.vectors`` names.
+    """
+    run = LabelledTextsRun(preparation, inputs, output, read, workers, vectors)
+    prepared = run.prepare()
+    counts = ", ".join(f"{facts['kept']:,} {name}" for name, facts in prepared.splits.items())
+    print(f"{output}: {counts}; {len(prepared.labels)} labels; {prepared.dictionary_sizes['text']:,} words")
+    return prepared
+
+
+def add_text_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of every command that prepares labelled texts."""
+    parser.add_argument("--max-length", type=int, metavar="N", help="cut texts after N tokens")
+    parser.add_argument("--words", type=int, metavar="N", help="types of the dictionary, 4 special symbols among them")
+    parser.add_argument("--min-count", type=int, default=1, metavar="N", help="rarer words are unknown; default: 1")
+    parser.add_argument(
+        "--vectors",
+        type=Path,
+        metavar="FILE",
+        help="word vectors: words of held-out texts that it has are in the dictionary too (give it to training again)",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the examples held out for validation; default: 1")
+    add_run_arguments(parser)
+
+
+def common_choices(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What :func:`add_text_arguments` says, as fields of a preparation."""
+    return {
+        "max_length": arguments.max_length,
+        "dictionary_size": arguments.words,
+        "min_count": arguments.min_count,
+        "vectors": None if arguments.vectors is None else arguments.vectors.name,
+        "seed": arguments.seed,
+    }

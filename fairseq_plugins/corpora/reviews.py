@@ -1,0 +1,79 @@
+"""The 16 review sets of Liu, Qiu and Huang (2017): products, films and books, each set alone.
+
+    python -m fairseq_plugins.corpora.reviews --input amazon_reviews --set books --output work/reviews_books/data
+
+The folder holds ``<set>.task.train`` and ``<set>.task.test`` (or ``.gz``), about 1,600 and 400 lines of ``label TAB
+text``. 200 training reviews are held out for validation. ``scripts/prepare_reviews.sh`` runs this.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fairseq_plugins.corpora.labelled_lines import labelled_lines
+from fairseq_plugins.corpora.labelled_texts import (
+    LabelledTextsPreparation,
+    add_text_arguments,
+    common_choices,
+    prepare,
+)
+from fairseq_plugins.errors import InputError, report_input_errors
+
+SETS = {
+    "camera": "camera_photo",
+    "video": "video",
+    "health": "health_personal_care",
+    "music": "music",
+    "kitchen": "kitchen_housewares",
+    "dvd": "dvd",
+    "toys": "toys_games",
+    "baby": "baby",
+    "books": "books",
+    "imdb": "imdb",
+    "mr": "MR",
+    "apparel": "apparel",
+    "magazines": "magazines",
+    "electronics": "electronics",
+    "sports": "sports_outdoors",
+    "software": "software",
+}
+"""The set → the name of its files, in the order of RCRN's Table 1."""
+VALID = 200
+
+
+def find(folder: Path, name: str) -> Path:
+    """A file of the folder, plain or packed.
+
+    Raises:
+        InputError: it is not there.
+    """
+    for path in folder / name, folder / f"{name}.gz":
+        if path.is_file():
+            return path
+    raise InputError(f"{folder / name}: no such file, nor {name}.gz")
+
+
+def main() -> None:
+    """The command line: see ``--help``."""
+    parser = argparse.ArgumentParser(prog="prepare_reviews.sh", description="Prepares one of 16 review sets.")
+    parser.add_argument("--input", type=Path, required=True, metavar="DIR", help="with books.task.train and the others")
+    parser.add_argument("--set", choices=tuple(SETS), required=True, help="which of them")
+    add_text_arguments(parser)
+    arguments = parser.parse_args()
+    preparation = LabelledTextsPreparation(
+        texts=["review"], given="tokens", lowercase=True, valid_count=VALID, **common_choices(arguments)
+    )
+    inputs = {split: [find(arguments.input, f"{SETS[arguments.set]}.task.{split}")] for split in ("train", "test")}
+    prepare(
+        preparation,
+        inputs,
+        arguments.output,
+        lambda paths: labelled_lines(paths, "\t"),
+        arguments.workers,
+        arguments.vectors,
+    )
+
+
+if __name__ == "__main__":
+    report_input_errors(main)

@@ -1,0 +1,93 @@
+"""``scripts/predict.sh``: text in, classes and their probabilities out, with the corpus's preparation replayed."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..checkpoints import checked_checkpoint, trained_on
+from ..errors import InputError
+from ..files import read_lines
+from . import fairseq_commands, processes, results
+from .classification import Prediction, labelled_texts, predictions
+from .command_line import ScriptParser, main_of
+from .prepared_data import PreparedData
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Predicts for each line of the standard input."""
+    parser = ScriptParser("predict")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--gpus", type=int, choices=(0, 1))
+    path, options, extra = parser.parse_after("CHECKPOINT", arguments)
+    results.load_extensions_of([path])
+    data = PreparedData.load(options.data or trained_on(checked_checkpoint(path), path))
+    if sys.stdin.isatty():
+        print("Type texts, one a line, and end with Ctrl-D.", file=sys.stderr)
+    labels = [] if labelled_texts(data).is_ranking else labelled_texts(data).labels
+    for prediction in predict(list(read_lines("/dev/stdin")), path, data, options.gpus, extra):
+        print(shown(prediction, labels))
+
+
+def shown(prediction: Prediction | None, labels: Sequence[str]) -> str:
+    """A prediction as a line: the class, then each class with its probability; nothing for no text."""
+    if prediction is None:
+        return ""
+    pairs = zip(labels, prediction.numbers, strict=True)
+    shares = " ".join(f"{label}={math.exp(number):.4f}" for label, number in pairs)
+    return f"{prediction.predicted}\t{shares}" if shares else prediction.predicted
+
+
+def predict(
+    lines: Sequence[str],
+    checkpoint: str,
+    data: PreparedData,
+    gpus: int | None = None,
+    extra: Sequence[str] = (),
+) -> list[Prediction | None]:
+    """What a model makes of lines of text.
+
+    Args:
+        lines: texts; a pair has a tab between them; what is empty has no prediction
+        checkpoint: the model
+        data: what it was trained on; its preparation is applied
+        gpus: 0 for the CPU, 1 for a GPU, None for a GPU where there is one
+        extra: further options of fairseq-validate
+
+    Raises:
+        InputError: a line has not as many texts as the model reads, or fairseq-validate fails.
+    """
+    preparation = labelled_texts(data)
+    encoded: list[str] = []
+    for number, line in enumerate(lines, 1):
+        texts = line.split("\t")
+        if line.strip() and len(texts) != len(preparation.texts):
+            wanted = " TAB ".join(preparation.texts)
+            raise InputError(f"standard input, line {number}: {len(texts)} texts, but the model reads {wanted}")
+        pieces = [preparation.encode(text) for text in texts]
+        if any(pieces) and not all(pieces):
+            raise InputError(f"standard input, line {number}: one of the texts is empty")
+        encoded.append("\t".join(pieces) if all(pieces) else "")
+    given = [line for line in encoded if line]
+    if not given:
+        return [None] * len(lines)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "input.txt"
+        source.write_text("".join(line + "\n" for line in given), encoding="utf-8", newline="\n")
+        options = ["--input-file", str(source), *extra]
+        command = fairseq_commands.validate_command(data, checkpoint, "input", gpus, options)
+        output: list[str] = []
+        status = processes.run(command, output.append, stderr=subprocess.STDOUT)
+    if status != 0:
+        sys.stderr.writelines(output[-20:])
+        raise InputError(f"fairseq-validate ended with exit status {status}; its last lines are above")
+    found = iter(predictions(output, len(given), "fairseq-validate"))
+    return [next(found) if line else None for line in encoded]
+
+
+if __name__ == "__main__":
+    main_of(main)

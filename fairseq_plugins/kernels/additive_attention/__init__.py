@@ -1,0 +1,29 @@
+"""Additive attention after its projections, on the fastest backend that takes it."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from .. import dispatch
+
+__all__ = ["additive_attention"]
+
+
+def additive_attention(
+    query: Tensor, keys: Tensor, values: Tensor, score: Tensor, padding_mask: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """e(t, s) = v^T tanh(q(t) + k(s)), weights softmax over s, context the mean of the values under them (Bahdanau, Cho
+    and Bengio, 2015, Section A.1.2). Differentiable once. The softmax is computed in float32 at least.
+
+    Args:
+        query: q, W_a times the decoder's states (B, T, A).
+        keys: k, U_a times the encoder's outputs, with the bias (B, S, A).
+        values: (B, S, K).
+        score: v, (A,).
+        padding_mask: (B, S), True at padding, which has the weight 0; None if there is none.
+
+    Returns:
+        context (B, T, K) and weights (B, T, S).
+    """
+    backend = dispatch.choose("additive_attention", query, keys, score).module
+    return backend.additive_attention(query, keys, values, score, padding_mask)

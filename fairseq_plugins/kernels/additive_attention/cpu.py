@@ -1,0 +1,54 @@
+"""Additive attention on CPUs in C++ (``cpu.cpp``), compiled on first use."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from types import ModuleType
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+from .. import extension
+
+
+@functools.cache
+def compiled() -> ModuleType | None:
+    """The compiled module; None, after one warning, where it cannot be compiled."""
+    return extension.load_where_possible(Path(__file__).with_name("cpu.cpp"), "additive attention")
+
+
+def refuses(query: Tensor, keys: Tensor, score: Tensor) -> str | None:
+    """Why it does not take the attention, or None: it computes on CPUs, in single and double precision."""
+    if query.device.type != "cpu":
+        return f"it computes on CPUs, and the query is on {query.device.type}"
+    if query.dtype not in (torch.float32, torch.float64) or not query.dtype == keys.dtype == score.dtype:
+        return "it takes single or double precision, the same for all"
+    if query.numel() == 0 or keys.numel() == 0:
+        return "there is nothing to compute"
+    return None if compiled() is not None else "it cannot be compiled here"
+
+
+def additive_attention(
+    query: Tensor, keys: Tensor, values: Tensor, score: Tensor, padding_mask: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """See :func:`fairseq_plugins.kernels.additive_attention.additive_attention`."""
+    weights = _Weights.apply(query, keys, score, padding_mask)
+    return torch.bmm(weights, values), weights
+
+
+class _Weights(torch.autograd.Function):
+    """softmax over s of v^T tanh(q(t) + k(s)); the tanh is computed again in the backward pass, never stored."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, query: Tensor, keys: Tensor, score: Tensor, padding_mask: Tensor | None) -> Tensor:
+        query, keys, score = query.contiguous(), keys.contiguous(), score.contiguous()
+        weights = compiled().forward(query, keys, score, None if padding_mask is None else padding_mask.contiguous())
+        ctx.save_for_backward(query, keys, score, weights)
+        return weights
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return *compiled().backward(gradient.contiguous(), *ctx.saved_tensors), None

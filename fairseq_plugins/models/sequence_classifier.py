@@ -1,0 +1,82 @@
+"""``sequence_classifier``: the class of a text by any recurrent layer.
+
+RCRN (Tay, Luu and Hui 2018), Section 4.2, "Classification Model": the hidden states' maximum, mean and minimum over the
+text, a dense layer of 200 with ReLU, then the output layer. What the paper leaves open: dropout, and how learned word
+vectors start (``--embed-init-std``).
+"""
+
+# No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
+from dataclasses import dataclass, field
+
+from fairseq.models import BaseFairseqModel, register_model
+from fairseq.tasks import FairseqTask
+from torch import Tensor, nn
+
+from ..errors import InputError, nearest
+from ..modules.pooling import POOLINGS, Pooled, pool
+from .options import check_sizes, complete
+from .text_encoder import TextEncoder, TextEncoderConfig
+
+
+@dataclass
+class SequenceClassifierConfig(TextEncoderConfig):
+    """The options of ``sequence_classifier``."""
+
+    pooling: str = field(
+        default="max,mean,min", metadata={"help": f"what is read of the outputs, of {', '.join(POOLINGS)}"}
+    )
+    output_hidden_size: int = field(default=200, metadata={"help": "size of the dense layer below the output layer"})
+
+
+@register_model("sequence_classifier", dataclass=SequenceClassifierConfig)
+class SequenceClassifier(BaseFairseqModel):
+    """See the head of this file."""
+
+    def __init__(self, encoder: TextEncoder, poolings: list[str], hidden_size: int, dropout: float, classes: int):
+        super().__init__()
+        self.encoder = encoder
+        self.poolings = poolings
+        self.output = nn.Sequential(
+            nn.Dropout(dropout),
+            nn.Linear(len(poolings) * encoder.output_size, hidden_size),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden_size, classes),
+        )
+
+    @classmethod
+    def build_model(cls, cfg: SequenceClassifierConfig, task: FairseqTask) -> "SequenceClassifier":
+        """Raises InputError if the options contradict each other or the task."""
+        complete(cfg, SequenceClassifierConfig)
+        check_sizes(cfg, ("output_hidden_size",))
+        check_task(task, "sequence_classifier", inputs=1)
+        encoder = TextEncoder(cfg, task.source_dictionary, task.tag_dictionary)
+        return cls(encoder, poolings(cfg.pooling), cfg.output_hidden_size, cfg.dropout, len(task.labels))
+
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor, src_tags: Tensor | None = None) -> Tensor:
+        """src_tokens (B, T), right-padded, src_lengths (B,) -> logits (B, classes)."""
+        return self.output(self.pooled(src_tokens, src_lengths, src_tags).output)
+
+    def pooled(self, src_tokens: Tensor, src_lengths: Tensor, src_tags: Tensor | None = None) -> Pooled:
+        """What the dense layer reads, and which tokens it was picked from."""
+        return pool(*self.encoder(src_tokens, src_lengths, src_tags), self.poolings)
+
+
+def poolings(names: str) -> list[str]:
+    """The poolings of an option.
+
+    Raises:
+        InputError: there is no such pooling.
+    """
+    found = names.split(",")
+    for name in found:
+        if name not in POOLINGS:
+            raise InputError(f"--pooling {names}: there is no '{name}'{nearest(name, POOLINGS)}")
+    return found
+
+
+def check_task(task: FairseqTask, model: str, inputs: int) -> None:
+    """Raises InputError if the task's data has not the texts that a model reads."""
+    found = len(getattr(task, "inputs", ()))
+    if found != inputs:
+        raise InputError(f"{model} reads {inputs} text{'s' if inputs > 1 else ''} an example; the data has {found}")

@@ -1,0 +1,79 @@
+"""``sequence_pair_classifier``: does one text entail the other? Both are encoded apart, by any recurrent layer.
+
+RCRN (Tay, Luu and Hui 2018), Section 4.2, "Entailment Model": a projection and two highway layers of 300 below the
+recurrent layer; of each text the maximum and the mean of the hidden states; [s1; s2; s1 * s2; s1 - s2] through two
+highway layers to the output layer. What the paper leaves open: a projection brings both highway networks to their size.
+"""
+
+# No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
+from dataclasses import dataclass, field
+from typing import Optional
+
+import torch
+from fairseq.models import BaseFairseqModel, register_model
+from fairseq.tasks import FairseqTask
+from torch import Tensor, nn
+
+from ..modules import Highway
+from ..modules.pooling import POOLINGS, pool
+from .options import check_sizes, complete
+from .sequence_classifier import check_task, poolings
+from .text_encoder import TextEncoder, TextEncoderConfig
+
+
+@dataclass
+class SequencePairClassifierConfig(TextEncoderConfig):
+    """The options of ``sequence_pair_classifier``."""
+
+    projection_size: int = field(
+        default=300,
+        metadata={"help": "size of the projections and highway layers on both sides of the recurrent ones"},
+    )
+    pooling: str = field(
+        default="max,mean", metadata={"help": f"what is read of the outputs, of {', '.join(POOLINGS)}"}
+    )
+
+
+@register_model("sequence_pair_classifier", dataclass=SequencePairClassifierConfig)
+class SequencePairClassifier(BaseFairseqModel):
+    """See the head of this file."""
+
+    def __init__(
+        self, encoder: TextEncoder, poolings: list[str], size: int, highway_layers: int, dropout: float, classes: int
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.poolings = poolings
+        self.output = nn.Sequential(
+            nn.Dropout(dropout),
+            nn.Linear(4 * len(poolings) * encoder.output_size, size),
+            Highway(size, highway_layers),
+            nn.Dropout(dropout),
+            nn.Linear(size, classes),
+        )
+
+    @classmethod
+    def build_model(cls, cfg: SequencePairClassifierConfig, task: FairseqTask) -> "SequencePairClassifier":
+        """Raises InputError if the options contradict each other or the task."""
+        complete(cfg, SequencePairClassifierConfig)
+        check_sizes(cfg, ("projection_size", "highway_layers"))
+        check_task(task, "sequence_pair_classifier", inputs=2)
+        encoder = TextEncoder(cfg, task.source_dictionary, task.tag_dictionary)
+        pooled = poolings(cfg.pooling)
+        return cls(encoder, pooled, cfg.projection_size, cfg.highway_layers, cfg.dropout, len(task.labels))
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        other_tokens: Tensor,
+        other_lengths: Tensor,
+        src_tags: Optional[Tensor] = None,  # noqa: UP045
+        other_tags: Optional[Tensor] = None,  # noqa: UP045
+    ) -> Tensor:
+        """Premises src_tokens (B, T) and hypotheses other_tokens (B, S), right-padded -> logits (B, classes)."""
+        s1, s2 = (
+            pool(*self.encoder(*text), self.poolings).output
+            for text in ((src_tokens, src_lengths, src_tags), (other_tokens, other_lengths, other_tags))
+        )
+        return self.output(torch.cat([s1, s2, s1 * s2, s1 - s2], dim=-1))

@@ -1,0 +1,197 @@
+"""What models of texts share: words as vectors, an optional projection, recurrent layers in both directions.
+
+RCRN (Tay, Luu and Hui 2018), Section 4.2. Symbols: B batch, T tokens, E what is read of a word, H hidden size.
+"""
+
+# No postponed evaluation of annotations here: fairseq reads the types of the configurations' fields.
+from argparse import Namespace
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Optional
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.dataclass import FairseqDataclass
+from omegaconf import DictConfig
+from torch import Tensor, nn
+
+from ..errors import InputError
+from ..files import read_lines
+from ..modules import CharacterEncoder, ContextEncoder, Highway, RecurrentStack
+from .options import check_sizes, recurrent_layer, recurrent_layer_options
+
+
+@dataclass
+class WordOptions(FairseqDataclass):
+    """What is read of words."""
+
+    embed_dim: int = field(default=300, metadata={"help": "size of the word vectors"})
+    embed_path: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={"help": "given word vectors: a word and its numbers on each line, as GloVe's; they are not trained"},
+    )
+    train_embed: bool = field(default=False, metadata={"help": "train the vectors of --embed-path too"})
+    embed_init_std: float = field(
+        default=1.0, metadata={"help": "standard deviation of learned word vectors at the start"}
+    )
+    character_hidden_size: int = field(
+        default=0, metadata={"help": "size of each direction of a GRU over the characters of words; 0 for none"}
+    )
+    character_embed_dim: int = field(default=50, metadata={"help": "size of the vectors of characters"})
+    context_encoder: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={"help": "weights of two bidirectional LSTM layers over the word vectors, laid out as CoVe's"},
+    )
+    tag_embed_dim: int = field(default=50, metadata={"help": "size of the vectors of part-of-speech tags, if any"})
+
+
+@dataclass
+class TextEncoderConfig(WordOptions, recurrent_layer_options()):
+    """The options of an encoder of texts; the defaults are RCRN's of classification."""
+
+    hidden_size: int = field(default=200, metadata={"help": "hidden size of each direction"})
+    layers: int = field(default=1, metadata={"help": "number of recurrent layers"})
+    unidirectional: bool = field(default=False, metadata={"help": "read texts forwards only"})
+    projection_size: int = field(
+        default=0, metadata={"help": "size of a projection and highway layers below the recurrent layers; 0 for none"}
+    )
+    highway_layers: int = field(default=2, metadata={"help": "highway layers after a projection"})
+    dropout: float = field(
+        default=0.3, metadata={"help": "probability of dropout on word vectors, between layers and before the output"}
+    )
+
+
+class EncodedTexts(NamedTuple):
+    """What a :class:`TextEncoder` returns."""
+
+    output: Tensor  # (T, B, output_size), zero at padding
+    lengths: Tensor  # (B,)
+
+
+class TextEncoder(nn.Module):
+    """Tokens → the outputs of recurrent layers.
+
+    Args:
+        cfg: the options.
+        dictionary: of words.
+        tags: of part-of-speech tags; None where there are none.
+
+    Raises:
+        InputError: an option that makes no sense, or a file that cannot be used.
+    """
+
+    def __init__(self, cfg: Namespace | DictConfig, dictionary: Dictionary, tags: Dictionary | None = None) -> None:
+        super().__init__()
+        check_sizes(cfg, ("embed_dim", "hidden_size", "layers"))
+        self.words = WordRepresentation(cfg, dictionary, tags)
+        size = self.words.output_size
+        self.dropout = nn.Dropout(cfg.dropout)
+        self.projection: nn.Module = nn.Identity()
+        if cfg.projection_size:
+            projected = nn.Linear(size, cfg.projection_size)
+            self.projection = nn.Sequential(projected, Highway(cfg.projection_size, cfg.highway_layers))
+            size = cfg.projection_size
+        kind, options = recurrent_layer(cfg)
+        try:
+            self.stack = RecurrentStack(
+                kind, size, [cfg.hidden_size] * cfg.layers, not cfg.unidirectional, nn.Dropout(cfg.dropout), options
+            )
+        except ValueError as error:
+            raise InputError(f"--recurrent-layer {kind}: {error}") from None
+        self.output_size = self.stack.output_size
+
+    def forward(self, tokens: Tensor, lengths: Tensor, tags: Tensor | None = None) -> EncodedTexts:
+        """tokens and tags (B, T), right-padded, lengths (B,)."""
+        words = self.projection(self.dropout(self.words(tokens, lengths, tags)))
+        return EncodedTexts(self.stack(words, lengths).output, lengths)
+
+
+class WordRepresentation(nn.Module):
+    """Word vectors, given or learned; beside them, where asked for, characters, context and tags.
+
+    Given vectors of which no word has its own start like learned ones of their standard deviation.
+    """
+
+    def __init__(self, cfg: Namespace | DictConfig, dictionary: Dictionary, tags: Dictionary | None) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(len(dictionary), cfg.embed_dim, padding_idx=dictionary.pad())
+        nn.init.normal_(self.embedding.weight, std=cfg.embed_init_std)
+        if cfg.embed_path is not None:
+            load_word_vectors(self.embedding, dictionary, cfg.embed_path)
+            self.embedding.weight.requires_grad_(cfg.train_embed)
+        nn.init.zeros_(self.embedding.weight[dictionary.pad()])
+        self.characters = self.context = self.tags = None
+        self.output_size = cfg.embed_dim
+        if cfg.character_hidden_size:
+            # fairseq's own symbols are no spelling.
+            special = dictionary.nspecial
+            words = ["�"] * special + dictionary.symbols[special:]
+            self.characters = CharacterEncoder(words, cfg.character_embed_dim, cfg.character_hidden_size)
+            self.output_size += self.characters.output_size
+        if cfg.context_encoder is not None:
+            self.context = load_context_encoder(cfg.context_encoder, cfg.embed_dim)
+            self.output_size += self.context.output_size
+        if tags is not None:
+            self.tags = nn.Embedding(len(tags), cfg.tag_embed_dim, padding_idx=tags.pad())
+            self.output_size += cfg.tag_embed_dim
+
+    def forward(self, tokens: Tensor, lengths: Tensor, tags: Tensor | None = None) -> Tensor:
+        """tokens and tags (B, T), right-padded -> (T, B, output_size)."""
+        tokens = tokens.t()
+        vectors = self.embedding(tokens)
+        parts = [vectors]
+        if self.characters is not None:
+            parts.append(self.characters(tokens))
+        if self.context is not None:
+            parts.append(self.context(vectors, lengths))
+        if self.tags is not None:
+            parts.append(self.tags(tags.t()))
+        return torch.cat(parts, dim=-1)
+
+
+def load_word_vectors(embedding: nn.Embedding, dictionary: Dictionary, path: str) -> None:
+    """Gives the words of a file in GloVe's format their vectors.
+
+    Words may hold spaces, as some of GloVe's do. A first line of two numbers, as word2vec's, is skipped.
+
+    Raises:
+        InputError: a vector is of another size or no numbers, or no word of the dictionary has one.
+    """
+    size, found, rows = embedding.embedding_dim, [], []
+    for number, line in enumerate(read_lines(path), 1):
+        cells = line.rstrip().split(" ")
+        if number == 1 and len(cells) == 2 and all(map(str.isdecimal, cells)):
+            continue
+        word, numbers = " ".join(cells[:-size]), cells[-size:]
+        if len(cells) <= size or (len(cells) > size + 1 and number == 1):
+            raise InputError(f"{path}, line {number}: a vector of {len(cells) - 1} numbers, but --embed-dim is {size}")
+        if word not in dictionary:
+            continue
+        try:
+            rows.append([float(text) for text in numbers])
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: {error}; numbers between spaces were expected") from None
+        found.append(dictionary.index(word))
+    if not found:
+        raise InputError(f"{path}: none of its words is in the dictionary; is it of the same language and case?")
+    vectors = torch.tensor(rows)
+    with torch.no_grad():
+        nn.init.normal_(embedding.weight, std=float(vectors.std(unbiased=False)))
+        embedding.weight[torch.tensor(found)] = vectors
+
+
+def load_context_encoder(path: str, embed_dim: int) -> ContextEncoder:
+    """An encoder out of a file of tensors by name.
+
+    Raises:
+        InputError: the file cannot be read, or its weights are not those that are expected.
+    """
+    try:
+        weights: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        encoder = ContextEncoder({name.removeprefix("rnn."): tensor for name, tensor in weights.items()})
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; --context-encoder names weights laid out as CoVe's") from None
+    except Exception as error:  # whatever a damaged file leads torch.load to
+        raise InputError(f"{path}: cannot be read as a context encoder's weights: {error}") from None
+    if encoder.input_size != embed_dim:
+        raise InputError(f"{path}: it reads word vectors of {encoder.input_size}, but --embed-dim is {embed_dim}")
+    return encoder

@@ -1,0 +1,5 @@
+"""fairseq optimizers and learning rate schedulers; importing them registers them."""
+
+from . import rmsprop
+
+__all__ = ["rmsprop"]

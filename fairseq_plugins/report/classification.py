@@ -1,0 +1,107 @@
+"""What a page shows of classifiers: confusion matrices, and the words that pooling picked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..errors import InputError
+from ..experiments import results
+from ..experiments.decoding import decoding_of
+from ..experiments.prepared_data import PreparedData
+from ..scoring.accuracy import confusion
+from ..scoring.metrics import metric_named
+from .page import Drawing, ReportTable
+from .style import INK, inline_svg, style
+
+logger = logging.getLogger(__name__)
+
+MOST_CLASSES = 20
+"""More would not be read."""
+TEXTS = 8
+"""Of the test set, whose picked words are shown."""
+
+
+def figures(works: Mapping[str, Path], data: PreparedData) -> list[Drawing]:
+    """The confusion matrix of each system over the test set; none where there are no classes, or no predictions.
+
+    Args:
+        works: system → work folder
+        data: that of all of them
+    """
+    classes = getattr(data.preparation, "labels", [])
+    if data.preparation.metric != "accuracy" or not 2 <= len(classes) <= MOST_CLASSES:
+        return []
+    decoding = decoding_of(metric_named("accuracy"))
+    labels = list(decoding.references(data, "test").tokens[0])
+    drawn = []
+    for name, work in works.items():
+        try:
+            predicted = list(decoding.read(work / "generate", data, "test").tokens)
+        except InputError as error:
+            logger.debug(f"left out of the report: {error}")
+            continue
+        if len(predicted) != len(labels):
+            raise InputError(f"{work}: {len(predicted):,} predictions of {len(labels):,} examples; evaluate it again")
+        prefix = "".join(character if character.isalnum() else "-" for character in name)
+        matrix = confusion(predicted, labels, classes)
+        drawn.append(
+            Drawing(
+                f"{name}: confusion matrix",
+                "How many examples of each class of the test set (rows) were taken for each class (columns).",
+                inline_svg(draw_confusion(matrix, classes), f"confusion-{prefix}", f"Confusion matrix of {name}"),
+            )
+        )
+    return drawn
+
+
+def draw_confusion(matrix: Sequence[Sequence[int]], classes: Sequence[str]) -> Figure:
+    """Counts of classes (rows) and what they were taken for (columns); the darker, the larger a row's share."""
+    counts = np.array(matrix)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    size = 1.4 + 0.5 * len(classes)
+    with style():
+        figure = Figure(figsize=(size + 0.6, size), layout="constrained")
+        axis = figure.subplots()
+        axis.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+        axis.set_xticks(range(len(classes)), classes, rotation=90)
+        axis.set_yticks(range(len(classes)), classes)
+        axis.set_xlabel("predicted")
+        axis.set_ylabel("class")
+        axis.tick_params(length=0, labelsize=8)
+        axis.grid(visible=False)
+        for row, column in np.ndindex(counts.shape):
+            colour = "white" if shares[row, column] > 0.6 else INK
+            axis.text(column, row, f"{counts[row, column]:,}", ha="center", va="center", fontsize=8, color=colour)
+    return figure
+
+
+def picked_words_table(work: Path, data: PreparedData) -> list[ReportTable]:
+    """Which words the maximum over time was taken from, in some texts of the test set; none where nobody knows.
+
+    Args:
+        work: of an experiment
+        data: its prepared data
+    """
+    path = Path(results.load(work).get("checkpoint", ""))
+    if data.preparation.metric != "accuracy" or not path.is_file():
+        return []
+    # Not at the head of the file: it imports fairseq.
+    from ..analysis.picked_words import picked_words
+
+    try:
+        found = picked_words(path, data, TEXTS)
+    except InputError as error:
+        logger.debug(f"left out of the report: {error}")
+        return []
+    rows = []
+    for text in found:
+        order = np.argsort(text.shares)[::-1][:3]
+        most = ", ".join(f"{text.words[place]} {100 * text.shares[place]:.0f} %" for place in order)
+        rows.append([" ".join(text.words), text.label, text.predicted, most])
+    note = "Shares of the features whose maximum over the text stands at a word; the three largest."
+    return [ReportTable("Words that pooling picked", ["Text", "Class", "Predicted", "Picked words"], rows, [note])]

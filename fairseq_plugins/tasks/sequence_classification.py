@@ -1,0 +1,173 @@
+"""``--task sequence_classification``: the class of a text, or of a pair of texts.
+
+The data is laid out as fairseq's ``sentence_prediction`` has it: folders ``input0``, for pairs ``input1``, and
+``label``, and for tagged texts ``tags0`` and ``tags1``. Unlike there the two texts stay apart.
+
+What is printed of each example (``--print-predictions``): the class, and the natural logarithm of each class's
+probability, in the order of the label dictionary.
+"""
+
+# No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+import torch
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import (
+    Dictionary,
+    FairseqDataset,
+    IdDataset,
+    ListDataset,
+    NestedDictionaryDataset,
+    NumelDataset,
+    NumSamplesDataset,
+    OffsetTokensDataset,
+    RightPadDataset,
+    StripTokenDataset,
+    data_utils,
+)
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask, register_task
+from omegaconf import II, MISSING
+from torch import Tensor
+
+from ..errors import InputError
+from ..files import read_lines
+from .epoch_order import EpochOrderedDataset
+from .predictions import print_predictions
+
+INPUT = "input"
+"""The split that the lines of ``--input-file`` are."""
+
+
+@dataclass
+class SequenceClassificationConfig(FairseqDataclass):
+    """The options of ``sequence_classification`` and, since they are the same, of ``sequence_ranking``."""
+
+    data: str = field(default=MISSING, metadata={"help": "folder with input0/, label/ …"})
+    print_predictions: bool = field(
+        default=False, metadata={"help": "print what is predicted for each example of a validation"}
+    )
+    input_file: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={"help": "tokenised texts, one a line, of two a tab between them: they are the split 'input'"},
+    )
+    seed: int = II("common.seed")
+
+
+class LabelledTextsTask(FairseqTask):
+    """What classification and ranking share: dictionaries and texts."""
+
+    cfg: SequenceClassificationConfig
+
+    def __init__(
+        self, cfg: SequenceClassificationConfig, dictionary: Dictionary, labels: Dictionary, tags: Dictionary | None
+    ) -> None:
+        super().__init__(cfg)
+        self.dictionary, self.label_dictionary, self.tag_dictionary = dictionary, labels, tags
+        self.inputs = [name for name in ("input0", "input1") if (Path(cfg.data) / name).is_dir()]
+
+    @classmethod
+    def setup_task(cls, cfg: SequenceClassificationConfig, **unused: Any) -> "LabelledTextsTask":
+        """Raises InputError if there is no prepared data."""
+        found = {}
+        for name in ("input0", "label", "tags0"):
+            path = Path(cfg.data) / name / "dict.txt"
+            if path.is_file():
+                found[name] = Dictionary.load(str(path))
+            elif name != "tags0":
+                raise InputError(f"{path}: no such file; give the bin/ of labelled texts (scripts/prepare_*.sh)")
+        return cls(cfg, found["input0"], found["label"], found.get("tags0"))
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        return self.dictionary
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        return self.label_dictionary
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes, in the order of their numbers."""
+        return self.label_dictionary.symbols[self.label_dictionary.nspecial :]
+
+    def max_positions(self) -> None:
+        """Texts may have any length."""
+
+    def texts(self, split: str) -> list[FairseqDataset]:
+        """The one text of each example or the two, without ends of sentences."""
+        if split == INPUT:
+            return self._texts_of_file()
+        return [self._without_end(name, split, self.dictionary) for name in self.inputs]
+
+    def indexed(self, name: str, split: str, dictionary: Dictionary) -> FairseqDataset:
+        """What fairseq-preprocess wrote.
+
+        Raises:
+            InputError: there is no such split.
+        """
+        dataset = data_utils.load_indexed_dataset(f"{self.cfg.data}/{name}/{split}", dictionary)
+        if dataset is None:
+            raise InputError(f"{self.cfg.data}/{name}: there is no set '{split}'")
+        return dataset
+
+    def _without_end(self, name: str, split: str, dictionary: Dictionary) -> FairseqDataset:
+        return StripTokenDataset(self.indexed(name, split, dictionary), dictionary.eos())
+
+    def _texts_of_file(self) -> list[FairseqDataset]:
+        if self.cfg.input_file is None:
+            raise InputError(f"the set '{INPUT}' needs --input-file")
+        sides: list[list[Tensor]] = [[] for _ in self.inputs]
+        for number, line in enumerate(read_lines(self.cfg.input_file), 1):
+            texts = line.split("\t")
+            if len(texts) != len(sides) or not all(map(str.strip, texts)):
+                raise InputError(f"{self.cfg.input_file}, line {number}: {len(sides)} texts were expected")
+            for side, text in zip(sides, texts, strict=True):
+                side.append(self.dictionary.encode_line(text, append_eos=False, add_if_not_exist=False).long())
+        return [ListDataset(side, [len(tokens) for tokens in side]) for side in sides]
+
+
+@register_task("sequence_classification", dataclass=SequenceClassificationConfig)
+class SequenceClassificationTask(LabelledTextsTask):
+    """See the head of this file."""
+
+    def load_dataset(self, split: str, combine: bool = False, **unused: Any) -> None:
+        texts = self.texts(split)
+        net_input: dict[str, Any] = {}
+        for side, text in zip(("src", "other"), texts, strict=False):
+            net_input[f"{side}_tokens"] = RightPadDataset(text, pad_idx=self.dictionary.pad())
+            net_input[f"{side}_lengths"] = NumelDataset(text)
+        if self.tag_dictionary is not None:
+            if split == INPUT:
+                raise InputError("the model reads a tag for each token, and plain text has none")
+            for number, side in enumerate(("src", "other")[: len(texts)]):
+                tags = self._without_end(f"tags{number}", split, self.tag_dictionary)
+                net_input[f"{side}_tags"] = RightPadDataset(tags, pad_idx=self.tag_dictionary.pad())
+        parts = {
+            "id": IdDataset(),
+            "net_input": net_input,
+            "nsentences": NumSamplesDataset(),
+            "ntokens": NumelDataset(texts[0], reduce=True),
+        }
+        if split != INPUT:
+            labels = self._without_end("label", split, self.label_dictionary)
+            parts["target"] = OffsetTokensDataset(labels, offset=-self.label_dictionary.nspecial)
+        sizes = sum(np.asarray(text.sizes) for text in texts)
+        examples = NestedDictionaryDataset(parts, sizes=[sizes])
+        self.datasets[split] = EpochOrderedDataset(examples, sizes, self.cfg.seed, split == "train")
+
+    def valid_step(
+        self, sample: dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion
+    ) -> tuple[Any, int, dict[str, Any]]:
+        if not self.cfg.print_predictions:
+            return super().valid_step(sample, model, criterion)
+        model.eval()
+        with torch.no_grad():
+            log_probabilities = criterion.log_probabilities(model, sample)
+            chosen = (self.labels[number] for number in log_probabilities.argmax(dim=-1).tolist())
+            print_predictions(sample["id"].tolist(), chosen, log_probabilities.tolist())
+            return criterion.of_log_probabilities(log_probabilities, sample)

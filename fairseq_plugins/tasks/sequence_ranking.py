@@ -1,0 +1,160 @@
+"""``--task sequence_ranking``: candidates for the answer to a question, best first.
+
+The data is that of labelled texts with two inputs, question and candidate, and ``group/``: which question a line is of.
+In training an example is a right candidate with some wrong ones, drawn anew in each epoch: of its own question and,
+where that has too few, of others. Elsewhere an example is a question with all its candidates.
+
+What is printed of each candidate (``--print-predictions``): its score.
+"""
+
+# No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import FairseqDataset, data_utils
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import register_task
+
+from ..errors import InputError
+from ..files import read_lines
+from .epoch_order import EpochOrderedDataset
+from .predictions import print_prediction
+from .sequence_classification import INPUT, LabelledTextsTask, SequenceClassificationConfig
+
+
+@dataclass
+class SequenceRankingConfig(SequenceClassificationConfig):
+    """The options of ``sequence_ranking``."""
+
+    negatives: int = field(
+        default=6, metadata={"help": "wrong candidates that a right one is compared with in training"}
+    )
+
+
+class RankingDataset(FairseqDataset):
+    """Questions with candidates.
+
+    Args:
+        questions, candidates: the texts of each line.
+        is_right: (N,) of each line; None where it is not known.
+        groups: (N,) which question each line is of.
+        negatives: drawn for each right candidate; 0 takes every question with all its candidates.
+        pad: the padding's number.
+        seed: of what is drawn.
+    """
+
+    def __init__(
+        self,
+        questions: FairseqDataset,
+        candidates: FairseqDataset,
+        is_right: np.ndarray | None,
+        groups: np.ndarray,
+        negatives: int,
+        pad: int,
+        seed: int,
+    ) -> None:
+        super().__init__()
+        self.questions, self.candidates, self.is_right, self.groups = questions, candidates, is_right, groups
+        self.negatives, self.pad, self.seed, self.epoch = negatives, pad, seed, 1
+        lengths = np.asarray(questions.sizes) + np.asarray(candidates.sizes)
+        self.lines: dict[int, np.ndarray] = {}
+        for group in dict.fromkeys(groups.tolist()):
+            self.lines[group] = np.flatnonzero(groups == group)
+        if negatives:
+            self.items = [np.array([line]) for line in np.flatnonzero(is_right)]
+            self.sizes = np.array([lengths[line] for [line] in self.items])
+            self.wrong = np.flatnonzero(~is_right)
+        else:
+            self.items = list(self.lines.values())
+            self.sizes = np.array([int(lengths[item].sum()) for item in self.items])
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        """The lines of an example's candidates."""
+        if not self.negatives:
+            return self.items[index]
+        [right] = self.items[index]
+        generator = np.random.default_rng((self.seed, self.epoch, index))
+        own = self.lines[int(self.groups[right])]
+        own = generator.permutation(own[~self.is_right[own]])[: self.negatives]
+        others = generator.choice(self.wrong, self.negatives - len(own))
+        return np.concatenate([[right], own, others])
+
+    def num_tokens(self, index: int) -> int:
+        return int(self.sizes[index])
+
+    def size(self, index: int) -> int:
+        return int(self.sizes[index])
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def collater(self, samples: list[np.ndarray]) -> dict[str, Any]:
+        """A batch; each question stands in it once for each example."""
+        if not samples:
+            return {}
+        lines = np.concatenate(samples)
+        questions = [self.questions[int(item[0])] for item in samples]
+        candidates = [self.candidates[int(line)] for line in lines]
+        owners = np.repeat(np.arange(len(samples)), [len(item) for item in samples])
+        batch = {
+            "id": torch.from_numpy(lines),
+            "net_input": {
+                "src_tokens": data_utils.collate_tokens(questions, self.pad),
+                "src_lengths": torch.tensor([len(text) for text in questions]),
+                "candidate_tokens": data_utils.collate_tokens(candidates, self.pad),
+                "candidate_lengths": torch.tensor([len(text) for text in candidates]),
+                "question": torch.from_numpy(owners),
+            },
+            "nsentences": len(samples),
+            "ntokens": sum(len(text) for text in (*questions, *candidates)),
+        }
+        if self.is_right is not None:
+            target = self.is_right[lines]
+            if self.negatives:
+                # What stands for a wrong candidate is one, though it answers another question.
+                target = np.concatenate([np.arange(len(item)) == 0 for item in samples])
+            batch["target"], batch["rights"] = torch.from_numpy(target.astype(np.int64)), int(target.sum())
+        return batch
+
+
+@register_task("sequence_ranking", dataclass=SequenceRankingConfig)
+class SequenceRankingTask(LabelledTextsTask):
+    """See the head of this file."""
+
+    def load_dataset(self, split: str, combine: bool = False, **unused: Any) -> None:
+        if self.cfg.negatives < 1:
+            raise InputError(f"--negatives must be at least 1, not {self.cfg.negatives}")
+        questions, candidates = self.texts(split)
+        if split == INPUT:
+            is_right, groups = None, np.arange(len(questions))
+        else:
+            labels = self.indexed("label", split, self.label_dictionary)
+            right = self.label_dictionary.index("1")
+            is_right = np.array([int(labels[line][0]) == right for line in range(len(labels))])
+            names = list(read_lines(Path(self.cfg.data) / "group" / f"{split}.txt"))
+            numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+            groups = np.array([numbers[name] for name in names])
+        is_training = split == "train"
+        negatives = self.cfg.negatives if is_training else 0
+        pad = self.dictionary.pad()
+        dataset = RankingDataset(questions, candidates, is_right, groups, negatives, pad, self.cfg.seed)
+        self.datasets[split] = EpochOrderedDataset(dataset, dataset.sizes, self.cfg.seed, is_training)
+
+    def valid_step(
+        self, sample: dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion
+    ) -> tuple[Any, int, dict[str, Any]]:
+        if not self.cfg.print_predictions:
+            return super().valid_step(sample, model, criterion)
+        model.eval()
+        with torch.no_grad():
+            scores = model(**sample["net_input"]).float()
+            for number, score in zip(sample["id"].tolist(), scores.tolist(), strict=True):
+                print_prediction(number, f"{score:.8f}", ())
+            return criterion.of_scores(scores, sample)

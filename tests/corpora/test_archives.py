@@ -1,0 +1,66 @@
+"""How large an archive becomes is looked at before anything of it is unpacked."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.corpora import gigaword, iwslt14
+from fairseq_plugins.corpora.archives import members_within
+from fairseq_plugins.errors import InputError
+
+
+class Zeros(io.RawIOBase):
+    """So many zero bytes."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+
+    def read(self, size: int = -1) -> bytes:
+        size = min(self.left, size if size >= 0 else self.left)
+        self.left -= size
+        return bytes(size)
+
+
+@pytest.fixture
+def bomb(tmp_path: Path) -> Path:
+    """A small archive of files of 30 MB."""
+    path = tmp_path / "bomb.tgz"
+    with tarfile.open(path, "w:gz", compresslevel=1) as tar:
+        for name in "train.article.txt", "train.title.txt":
+            member = tarfile.TarInfo(name)
+            member.size = 30_000_000
+            tar.addfile(member, Zeros(member.size))
+    assert path.stat().st_size < 1_000_000
+    return path
+
+
+@pytest.mark.parametrize("unpack", [gigaword.unpack, iwslt14.extract])
+def test_an_archive_that_is_too_large_is_not_unpacked(bomb: Path, tmp_path: Path, unpack) -> None:
+    folder = tmp_path / "folder"
+    expected = r"unpacked it is more than 0.04 GB \(0.1 GB with train.title.txt\): .* raise --max-unpacked"
+    with pytest.raises(InputError, match=expected):
+        unpack(bomb, folder, 0.04)
+    assert not folder.exists()
+
+
+def test_the_size_is_said_first(bomb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with tarfile.open(bomb) as packed:
+        members = members_within(packed, bomb, 1, lambda member: "title" in member.name)
+    assert [member.name for member in members] == ["train.title.txt"]
+    assert capsys.readouterr().out == f"{bomb}: unpacking 1 files, 30.0 MB\n"
+
+
+def test_what_says_to_be_huge_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "huge.tar"
+    member = tarfile.TarInfo("train.article.txt")
+    member.size = 10**13
+    path.write_bytes(member.tobuf() + bytes(10_000))
+    before = time.monotonic()
+    with pytest.raises(InputError, match="10,000.0 GB with train.article.txt"):
+        gigaword.unpack(path, tmp_path / "folder")
+    assert time.monotonic() - before < 30

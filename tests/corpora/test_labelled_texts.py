@@ -1,0 +1,236 @@
+"""Labelled texts: what is written, what is held out, and input that cannot be used."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.corpora import (
+    answer_selection,
+    entailment,
+    imdb,
+    labelled_tables,
+    reviews,
+    sst,
+    trec,
+)
+from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation, LabelledTextsRun
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.files import read_lines
+
+ROWS = [("Good dog!", "yes"), ("Bad  dog.", "no"), ("A cat", "no"), ("Some cats", "yes"), ("good cats", "yes")]
+
+
+@pytest.fixture(autouse=True)
+def no_binarising(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fairseq-preprocess takes seconds; tests of whole commands run it."""
+    monkeypatch.setattr(LabelledTextsRun, "_write_bin", lambda run: [])
+
+
+def table(path: Path, rows: Sequence[Sequence[str]], header: Sequence[str] = ("text", "label")) -> Path:
+    path.write_text("".join("\t".join(row) + "\n" for row in [header, *rows]), encoding="utf-8")
+    return path
+
+
+def run(module: object, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> LabelledTextsPreparation:
+    """A command in this process; returns the record that it wrote."""
+    given = [str(argument) for argument in arguments]
+    monkeypatch.setattr("sys.argv", ["prepare", *given, "--workers", "1"])
+    module.main()
+    return LabelledTextsPreparation.load(given[given.index("--output") + 1])
+
+
+def lines(path: Path) -> list[str]:
+    return list(read_lines(path))
+
+
+def test_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = table(tmp_path / "train.tsv", ROWS)
+    test = table(tmp_path / "test.tsv", [("Dogs & cats", "no")])
+    options = ["--train", train, "--test", test, "--text", "text", "--label", "label", "--valid-share", 0.2]
+    prepared = run(labelled_tables, monkeypatch, *options, "--lowercase", "--output", tmp_path / "out")
+    assert prepared.labels == ["no", "yes"]
+    assert [(name, facts["kept"]) for name, facts in prepared.splits.items()] == [
+        ("train", 4),
+        ("test", 1),
+        ("valid", 1),
+    ]
+    kept = lines(tmp_path / "out/raw/train.input0") + lines(tmp_path / "out/raw/valid.input0")
+    assert sorted(kept) == sorted(" ".join(text.split()) for text, _ in ROWS), "every example stands in one set"
+    assert lines(tmp_path / "out/tokens/test.input0") == ["dogs & cats"]
+    assert lines(tmp_path / "out/dictionary/label.txt") == [
+        f"{label} {lines(tmp_path / 'out/raw/train.label').count(label)}" for label in ("no", "yes")
+    ]
+    assert prepared.encode("Good  dogs!") == "good dogs !"
+    again = run(labelled_tables, monkeypatch, *options, "--lowercase", "--output", tmp_path / "out")
+    assert again.splits == prepared.splits
+    other = run(labelled_tables, monkeypatch, *options, "--seed", 5, "--output", tmp_path / "other")
+    assert other.seed == 5
+
+
+def test_json_lines_columns_by_number_pairs_and_tags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "train.jsonl"
+    rows = [{"a": "x y", "b": "z", "c": label, "ta": "N V", "tb": "N"} for label in ("p", "q", "p")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    options = ["--train", path, "--valid", path, "--format", "jsonl", "--text", "a", "--text", "b", "--label", "c"]
+    prepared = run(
+        labelled_tables, monkeypatch, *options, "--tags", "ta", "--tags", "tb", "--output", tmp_path / "pairs"
+    )
+    assert prepared.inputs == ["input0", "input1"] and prepared.tags == ["tags0", "tags1"]
+    assert lines(tmp_path / "pairs/tokens/valid.tags0") == ["N V"] * 3
+    numbered = tmp_path / "numbered.tsv"
+    numbered.write_text("yes\tone\nno\ttwo\nno\tthree\n", encoding="utf-8")
+    prepared = run(
+        labelled_tables, monkeypatch, "--train", numbered, "--text", 2, "--label", 1, "--output", tmp_path / "numbered"
+    )
+    assert prepared.splits["train"]["read"] == 3
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "message"),
+    [
+        (ROWS, [("x", "up")], "test.tsv, line 2: no training text has the label 'up'; there are no, yes"),
+        (ROWS, [("x", "yess")], "did you mean 'yes'?"),
+        ([*ROWS, ("  ", "no")], ROWS, "train.tsv, line 7: the text is empty"),
+        ([*ROWS, ("alone",)], ROWS, "train.tsv, line 7: the column 'label' is missing: the line has 1 columns, not 2"),
+        ([*ROWS, ("x", "")], ROWS, "train.tsv, line 7: the label '' is no word"),
+        ([(text, "one") for text, _ in ROWS], [("x", "one")], "every training text has the label 'one'"),
+    ],
+)
+def test_tables_that_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train: list, test: list, message: str
+) -> None:
+    given = ["--train", table(tmp_path / "train.tsv", train), "--test", table(tmp_path / "test.tsv", test)]
+    given += ["--valid", tmp_path / "train.tsv"]
+    with pytest.raises(InputError) as raised:
+        run(labelled_tables, monkeypatch, *given, "--text", "text", "--label", "label", "--output", tmp_path / "out")
+    assert message in str(raised.value) and "\n" not in str(raised.value)
+    assert not (tmp_path / "out").exists(), "nothing is left half written"
+
+
+def test_other_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train, out = table(tmp_path / "train.tsv", ROWS), tmp_path / "out"
+
+    def error_of(*options: object) -> str:
+        with pytest.raises(InputError) as raised:
+            run(labelled_tables, monkeypatch, "--train", train, *options, "--output", out)
+        return str(raised.value)
+
+    assert "train.tsv, line 1: there is no column 'labels'; did you mean 'label'?" in error_of(
+        "--text", "text", "--label", "labels"
+    )
+    assert "line 1: not JSON" in error_of("--text", "text", "--label", "label", "--format", "jsonl")
+    assert "leave none for training" in error_of("--text", "text", "--label", "label", "--valid-share", "0.99")
+    assert "give --text twice" in error_of("--text", "text", "--label", "label", "--group", "label")
+    tagged = table(tmp_path / "train.tsv", [("a b", "x", "N"), ("a", "y", "N")], ("text", "label", "tags"))
+    assert tagged == train
+    message = error_of("--text", "text", "--label", "label", "--tags", "tags", "--valid", train)
+    assert "train.tsv, line 2: 1 tags for 2 tokens; every token has one tag" in message
+
+
+def test_vectors_bring_words_of_held_out_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train, vectors = table(tmp_path / "train.tsv", ROWS), tmp_path / "vectors.txt"
+    test = table(tmp_path / "test.tsv", [("new words", "no")])
+    vectors.write_text("new 1 2\nabsent 3 4\n", encoding="utf-8")
+    options = ["--train", train, "--valid", train, "--test", test, "--text", "text", "--label", "label"]
+    run(labelled_tables, monkeypatch, *options, "--vectors", vectors, "--output", tmp_path / "out")
+    words = [line.split()[0] for line in lines(tmp_path / "out/dictionary/text.txt")]
+    assert "new" in words and "absent" not in words and "words" not in words
+
+
+def test_trec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = ["NUM:dist How far is it ?", "HUM:ind Who was Andr\xe9 ?"] * 6
+    for name in "train", "test":
+        (tmp_path / name).write_bytes("".join(line + "\n" for line in questions).encode("latin-1"))
+    options = ["--train", tmp_path / "train", "--test", tmp_path / "test"]
+    prepared = run(trec, monkeypatch, *options, "--output", tmp_path / "out")
+    assert prepared.labels == ["HUM", "NUM"] and prepared.splits["valid"]["kept"] == 1
+    assert "who was andré ?" in lines(tmp_path / "out/tokens/test.input0")
+    assert run(trec, monkeypatch, *options, "--fine", "--output", tmp_path / "fine").labels == ["HUM:ind", "NUM:dist"]
+    (tmp_path / "test").write_text("How far\n", encoding="utf-8")
+    with pytest.raises(InputError, match="test, line 1: 'How' is no label such as NUM:dist"):
+        run(trec, monkeypatch, *options, "--output", tmp_path / "wrong")
+
+
+def test_sst_and_reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "train", "dev", "test":
+        (tmp_path / f"stsa.fine.{name}").write_text("4 a good film\n0 bad .\n", encoding="utf-8")
+    assert run(sst, monkeypatch, "--input", tmp_path, "--output", tmp_path / "sst").labels == ["0", "4"]
+    reviewed = "".join(f"{number % 2}\tit 's review {number}\n" for number in range(260)).encode()
+    (tmp_path / "books.task.train.gz").write_bytes(gzip.compress(reviewed))
+    (tmp_path / "books.task.test").write_bytes(reviewed[:100].rsplit(b"\n", 1)[0])
+    prepared = run(reviews, monkeypatch, "--input", tmp_path, "--set", "books", "--output", tmp_path / "books")
+    assert (prepared.splits["train"]["kept"], prepared.splits["valid"]["kept"]) == (60, 200)
+    with pytest.raises(InputError, match="dvd.task.train: no such file, nor dvd.task.train.gz"):
+        run(reviews, monkeypatch, "--input", tmp_path, "--set", "dvd", "--output", tmp_path / "dvd")
+    (tmp_path / "stsa.fine.test").write_text("4 good\n3\n", encoding="utf-8")
+    with pytest.raises(InputError, match="stsa.fine.test, line 2: 'label text' was expected"):
+        run(sst, monkeypatch, "--input", tmp_path, "--output", tmp_path / "wrong")
+
+
+def test_imdb_s_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for split in "train", "test":
+        for label in "pos", "neg":
+            folder = tmp_path / "aclImdb" / split / label
+            folder.mkdir(parents=True)
+            for number in range(3):
+                (folder / f"{number}_7.txt").write_text(f"A film.<br /><br />It is {label}", encoding="utf-8")
+    prepared = run(imdb, monkeypatch, "--input", tmp_path / "aclImdb", "--output", tmp_path / "out")
+    assert prepared.labels == ["neg", "pos"]
+    assert set(lines(tmp_path / "out/tokens/test.input0")) == {"a film . it is neg", "a film . it is pos"}
+    again = run(imdb, monkeypatch, "--input", tmp_path / "aclImdb", "--output", tmp_path / "out")
+    assert again.splits == prepared.splits
+    with pytest.raises(InputError, match="train/neg: no folder of reviews there; give the folder aclImdb"):
+        run(imdb, monkeypatch, "--input", tmp_path, "--output", tmp_path / "wrong")
+
+
+def test_answer_selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("q1", "a", "1"), ("q1", "b", "0"), ("q2", "c", "0"), ("q3", "d", "1")]
+    for split in "train", "dev", "test":
+        folder = tmp_path / "wikiqa" / split
+        folder.mkdir(parents=True)
+        columns = {"a.toks": 0, "b.toks": 1, "sim.txt": 2, "id.txt": 0}
+        for name, column in columns.items():
+            (folder / name).write_text("".join(row[column] + "\n" for row in rows), encoding="utf-8")
+    prepared = run(answer_selection, monkeypatch, "--input", tmp_path / "wikiqa", "--output", tmp_path / "out")
+    assert prepared.is_ranking and prepared.metric == "ranking"
+    assert lines(tmp_path / "out/raw/test.group") == ["q1", "q1", "q3"], "a question without a right answer is left out"
+    run(answer_selection, monkeypatch, "--input", tmp_path / "wikiqa", "--clean", "--output", tmp_path / "clean")
+    assert lines(tmp_path / "clean/raw/test.group") == ["q1", "q1"]
+    assert lines(tmp_path / "clean/raw/train.group") == ["q1", "q1", "q3"]
+    header = "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel\n"
+    for split in "train", "dev", "test":
+        text = header + "Q1\tHow?\tD1\tT\tD1-0\tSo.\t1\nQ1\tHow?\tD1\tT\tD1-1\tNot so.\t0\n"
+        (tmp_path / f"WikiQA-{split}.tsv").write_text(text, encoding="utf-8")
+    run(answer_selection, monkeypatch, "--input", tmp_path, "--output", tmp_path / "published")
+    assert lines(tmp_path / "published/tokens/test.input1") == ["so .", "not so ."]
+    with pytest.raises(InputError, match="neither WikiQA-train.tsv nor a folder 'train' with a.toks"):
+        run(answer_selection, monkeypatch, "--input", tmp_path / "out", "--output", tmp_path / "wrong")
+
+
+def test_entailment_takes_tokens_and_tags_of_parses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parse = "(ROOT (S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (-LRB- -LRB-) (. .)))"
+    pairs = [
+        {"gold_label": label, "sentence1_parse": parse, "sentence2_parse": "(ROOT (NP (NN dog)))"}
+        for label in ("entailment", "-", "neutral")
+    ]
+    for split in "train", "dev", "test":
+        text = "".join(json.dumps(pair) + "\n" for pair in pairs)
+        (tmp_path / f"snli_1.0_{split}.jsonl").write_text(text, encoding="utf-8")
+    prepared = run(entailment, monkeypatch, "--input", tmp_path, "--output", tmp_path / "out")
+    assert prepared.labels == ["entailment", "neutral"] and prepared.splits["train"]["kept"] == 2
+    assert lines(tmp_path / "out/tokens/test.input0")[0] == "the dog sleeps ( ."
+    assert lines(tmp_path / "out/tokens/test.tags0")[0] == "DT NN VBZ -LRB- ."
+    with pytest.raises(InputError, match="one file of JSON lines for 'train' was expected"):
+        run(entailment, monkeypatch, "--input", tmp_path / "out", "--output", tmp_path / "wrong")
+
+
+def test_a_record_of_another_kind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="3 texts: an example has one text or two"):
+        LabelledTextsPreparation(texts=["a", "b", "c"])
+    with pytest.raises(InputError, match="unknown tokenizer 'mose'"):
+        LabelledTextsPreparation(texts=["a"], tokenizer="mose")

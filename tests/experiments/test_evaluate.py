@@ -1,0 +1,114 @@
+"""Evaluations side by side, and of what does not belong together; the decoding itself is played."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import evaluate, fairseq_commands, processes
+from fairseq_plugins.experiments.prepared_data import PreparedData
+
+from .test_configuration import write
+from .test_training_record import CHECKPOINT
+
+SENTENCES = 3
+
+
+@pytest.fixture
+def arguments(tmp_path: Path, data: PreparedData) -> list[str]:
+    """Of evaluate.sh, with a model that has 32 words on each side, and data with as many."""
+    for language in "de", "en":
+        words = "".join(f"{language}{number} 1\n" for number in range(28))
+        (data.folder / "bin" / f"dict.{language}.txt").write_text(words, encoding="utf-8")
+        for name in "test", "test1":
+            for folder in "raw", "tokens":
+                (data.folder / folder).mkdir(exist_ok=True)
+                (data.folder / folder / f"{name}.{language}").write_text(f"{language}1\n" * SENTENCES, encoding="utf-8")
+    PairsPreparation("de", "en", bpe="none", splits={"test": {}, "test1": {"name": "nist05"}}).save(data.folder)
+    work = tmp_path / "work"
+    (work / "checkpoints").mkdir(parents=True)
+    (work / "checkpoints" / "checkpoint_best.pt").write_bytes(gzip.decompress(CHECKPOINT.read_bytes()))
+    configuration = write(tmp_path, model="train: {arch: rnnsearch_iwslt_de_en}")
+    return [str(configuration), "--work", str(work), "--data", str(data.folder), "--gpus", "0"]
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
+    """What else is to be done while a set is decoded."""
+    others: list[Callable[[], None]] = []
+
+    def run(command: Sequence[str], on_line: Callable[[str], object], stderr: int | None = None) -> int:
+        if fairseq_commands.option(command, "--gen-subset") is None:
+            return 1
+        for number in range(SENTENCES):
+            on_line(f"S-{number}\tde1\nD-{number}\t-1\ten{number}\nP-{number}\t-1 -1\n")
+            while others:
+                others.pop()()
+        return 0
+
+    def lines(command: Sequence[str], on_line: Callable[[str], object], stderr: int | None = None) -> int:
+        return run(command, lambda text: [on_line(line + "\n") for line in text.splitlines()], stderr)
+
+    monkeypatch.setattr(processes, "run", lines)
+    return others
+
+
+def test_two_evaluations_at_once(
+    arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused: list[InputError] = []
+
+    def again() -> None:
+        with pytest.raises(InputError, match="another evaluation of this set is at work; wait for it") as raised:
+            evaluate.main(arguments)
+        refused.append(raised.value)
+
+    meanwhile += [again, lambda: evaluate.main([*arguments, "--subset", "nist05"])]
+    evaluate.main(arguments)
+    assert refused
+    results = json.loads((tmp_path / "work" / "results.json").read_text(encoding="utf-8"))
+    assert "bleu_tokenized" in results and set(results["subsets"]) == {"nist05"}
+    for name in "test", "test1":
+        log = (tmp_path / "work" / "generate" / f"{name}.log").read_text(encoding="utf-8")
+        assert log.count("D-0") == log.count("D-2") == 1, "each log is of one evaluation"
+
+
+@pytest.mark.parametrize("content", ["[]", "{", "\0"])
+def test_damaged_results_are_noticed_before_the_decoding(
+    arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, content: str
+) -> None:
+    (tmp_path / "work" / "results.json").write_text(content, encoding="utf-8")
+    meanwhile.append(lambda: pytest.fail("it was decoded"))
+    with pytest.raises(InputError, match="results.json: not .*; delete it: training and evaluation write it anew"):
+        evaluate.main(arguments)
+
+
+def test_other_dictionaries_are_refused(
+    arguments: list[str], meanwhile: list[Callable[[], None]], data: PreparedData
+) -> None:
+    meanwhile.append(lambda: pytest.fail("it was decoded"))
+    (data.folder / "bin" / "dict.en.txt").write_text("one 1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="dict.en.txt: 5 words .* the dictionaries are of another size"):
+        evaluate.main(arguments)
+
+
+def test_a_failed_decoding_keeps_what_was_there(
+    arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate.main(arguments)
+    before = {path: path.read_bytes() for path in (tmp_path / "work").rglob("*") if path.is_file()}
+
+    def run(command: Sequence[str], on_line: Callable[[str], object], stderr: int | None = None) -> int:
+        on_line("Exception: Size of sample #1 is invalid\n")
+        return 1
+
+    monkeypatch.setattr(processes, "run", run)
+    with pytest.raises(InputError, match="^fairseq-generate ended with exit status 1: Exception: Size of sample #1 is"):
+        evaluate.main(arguments)
+    assert {path: path.read_bytes() for path in before} == before

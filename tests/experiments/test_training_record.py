@@ -1,0 +1,212 @@
+"""A work folder is of one training: what it was started with, and what may be otherwise when it goes on."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import configuration as configurations
+from fairseq_plugins.experiments import fairseq_commands, train, training_record
+from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.experiments.training_record import TrainingRecord
+
+from .test_configuration import write
+
+CHECKPOINT = Path(__file__).resolve().parents[1] / "fixtures" / "checkpoints" / "rnnsearch.pt.gz"
+MODEL = """
+train:
+  arch: rnnsearch_iwslt_de_en
+  optimizer: adam
+  lr: 5e-3
+  encoder-hidden-size: 16
+  batch-size: 8
+  update-freq: 2
+  max-update: 100
+"""
+
+
+def record(folder: Path, data: PreparedData, *extra: str, content: str = MODEL) -> TrainingRecord:
+    configuration = configurations.load(write(folder, model=content))
+    return TrainingRecord.of(fairseq_commands.train_command(configuration, data, folder, 0, extra), data)
+
+
+@pytest.fixture
+def begun(tmp_path: Path, data: PreparedData) -> TrainingRecord:
+    found = record(tmp_path, data)
+    found.save(tmp_path)
+    loaded = TrainingRecord.load(tmp_path)
+    assert loaded == found
+    return loaded
+
+
+@pytest.mark.parametrize(
+    ("extra", "differing"),
+    [
+        ([], []),
+        (["--max-update", "200", "--max-epoch", "9", "--patience", "3"], []),
+        (["--num-workers", "3", "--log-interval", "7", "--log-format", "json", "--keep-last-epochs", "2"], []),
+        (["--cpu", "--distributed-world-size", "2"], []),
+        (["--update-freq", "1", "--batch-size", "16"], []),
+        (["--update-freq", "2,2"], []),
+        (["--encoder-hidden-size", "32"], ["--encoder-hidden-size 16, not 32"]),
+        (["--lr", "0.5", "--seed", "99"], ["--seed 1, not 99", "--lr 0.005, not 0.5"]),
+        (["--channels", "4"], ["--channels nothing, not 4"]),
+        (["--arch", "rnnsearch_gigaword"], ["--arch rnnsearch_iwslt_de_en, not rnnsearch_gigaword"]),
+        (["--batch-size", "4"], ["a batch of 16 by --batch-size in all processes together, not 8"]),
+        (["--update-freq", "2,4"], ["a batch of 16 by --batch-size in all processes together, not 16,32"]),
+        (["--max-tokens", "100"], ["a batch of nothing by --max-tokens in all processes together, not 200"]),
+        (["--lr-scheduler", "inverse_sqrt"], ["--lr-scheduler fixed, not inverse_sqrt"]),
+    ],
+)
+def test_what_may_be_otherwise(
+    begun: TrainingRecord, tmp_path: Path, data: PreparedData, extra: list[str], differing: list[str]
+) -> None:
+    found = begun.differences(record(tmp_path, data, *extra), extra)
+    # An architecture or a schedule brings other values along.
+    assert set(found) >= set(differing) if extra[:1] in (["--arch"], ["--lr-scheduler"]) else found == differing
+
+
+def test_a_schedule_that_reaches_over_max_update(tmp_path: Path, data: PreparedData) -> None:
+    one, two = (record(tmp_path, data, "--lr-scheduler", "cosine", "--max-update", number) for number in ("100", "200"))
+    assert one.differences(two) == ["--max-update 100, not 200"]
+
+
+def test_models_in_fairseqs_older_style(tmp_path: Path, data: PreparedData) -> None:
+    content = "train: {arch: lstm, encoder-layers: 1, batch-size: 8}"
+    one = record(tmp_path, data, content=content)
+    assert one.options["arch"] == "lstm"
+    assert one.differences(record(tmp_path, data, "--max-epoch", "3", "--num-workers", "0", content=content)) == []
+    other = record(tmp_path, data, "--encoder-layers", "2", content=content)
+    assert one.differences(other) == ["--encoder-layers 1, not 2"]
+
+
+def test_other_data(begun: TrainingRecord, tmp_path: Path, data: PreparedData) -> None:
+    (data.folder / "bin" / "test.de-en.de.bin").write_bytes(b"another test set")
+    assert begun.differences(record(tmp_path, data)) == []
+    (data.folder / "bin" / "dict.de.txt").write_text("b 1\n", encoding="utf-8")
+    assert begun.differences(record(tmp_path, data)) == ["other prepared data (bin/dict.de.txt)"]
+    (data.folder / "bin" / "train.de-en.de.bin").write_bytes(b"more")
+    assert begun.differences(record(tmp_path, data)) == ["other prepared data (bin/dict.de.txt and 1 more files)"]
+
+
+def test_an_option_that_the_record_does_not_know(begun: TrainingRecord, tmp_path: Path, data: PreparedData) -> None:
+    del begun.options["dropout"]
+    assert begun.differences(record(tmp_path, data)) == []
+    extra = ["--dropout", "0.5"]
+    assert begun.differences(record(tmp_path, data, *extra), extra) == ["--dropout nothing, not 0.5"]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A work folder with the checkpoint of a training of 1,820 updates."""
+    folder = tmp_path / "work"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "checkpoints" / "checkpoint_last.pt").write_bytes(gzip.decompress(CHECKPOINT.read_bytes()))
+    return folder
+
+
+def run_train(work: Path, data: PreparedData, *extra: str) -> None:
+    configuration = write(work.parent, model=MODEL)
+    arguments = ["--work", str(work), "--data", str(data.folder), "--gpus", "0"]
+    train.main([str(configuration), *arguments, *extra])
+
+
+def test_a_finished_training_is_not_taken_for_another(
+    work: Path, data: PreparedData, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_train(work, data)
+    said = capsys.readouterr().out
+    assert f"warning: {work / 'training.json'} is not there" in said
+    assert "1,820 updates were done before" in said
+    run_train(work, data)
+    assert "warning" not in capsys.readouterr().out, "once"
+    before = {path: path.read_bytes() for path in work.rglob("*") if path.is_file()}
+    expected = r"was started otherwise: --encoder-hidden-size 16, not 32; .*another --work, or --restart"
+    with pytest.raises(InputError, match=expected):
+        run_train(work, data, "--encoder-hidden-size", "32")
+    (data.folder / "bin" / "dict.en.txt").write_text("c 1\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"other prepared data \(bin/dict.en.txt\)"):
+        run_train(work, data)
+    assert {path: path.read_bytes() for path in work.rglob("*") if path.is_file()} == before
+
+
+def test_another_revision_is_said(work: Path, data: PreparedData, capsys: pytest.CaptureFixture[str]) -> None:
+    run_train(work, data)
+    content = json.loads((work / "training.json").read_text(encoding="utf-8"))
+    (work / "training.json").write_text(json.dumps({**content, "git_revision": "0123"}), encoding="utf-8")
+    run_train(work, data)
+    assert "note: this training was started with revision 0123" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"format": 1}'])
+def test_a_damaged_record(work: Path, data: PreparedData, content: str) -> None:
+    (work / "training.json").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=r"training\.json: damaged.*--restart"):
+        run_train(work, data)
+
+
+def test_a_restart_deletes_what_was_trained(
+    work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_train(work, data)
+    (work / "generate").mkdir()
+    (work / "notes").write_text("mine", encoding="utf-8")
+    commands: list[list[str]] = []
+
+    def run(command: list[str], *_: object, **__: object) -> int:
+        commands.append(command)
+        assert sorted(path.name for path in work.iterdir() if path.name[0] != ".") == [
+            *("notes", "train.jsonl", "train.log", "training.json")
+        ]
+        return 1
+
+    monkeypatch.setattr(train.processes, "run", run)
+    with pytest.raises(InputError, match="fairseq-train ended with exit status 1: it said nothing"):
+        run_train(work, data, "--restart", "--encoder-hidden-size", "32")
+    assert fairseq_commands.option(commands[0], "--encoder-hidden-size") == "32"
+    assert TrainingRecord.load(work).options["encoder_hidden_size"] == 32
+
+
+def test_a_kill_within_a_restart_leaves_no_part_of_the_checkpoints(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training_record.Path, "unlink", killed)
+        patch.setattr(training_record.shutil, "rmtree", lambda *_, ignore_errors=False: ignore_errors or killed())
+        with pytest.raises(KeyboardInterrupt):
+            training_record.clear(work)
+    assert not (work / "checkpoints").exists()
+    training_record.clear(work)
+    assert list(work.iterdir()) == []
+
+
+def test_checkpoints_know_their_dictionaries(work: Path, data: PreparedData) -> None:
+    path = work / "checkpoints" / "checkpoint_last.pt"
+    checkpoint = torch.load(path, weights_only=True)
+    with pytest.raises(InputError, match=r"dict.de.txt: 5 words .* knows 32: the dictionaries are of another size"):
+        data.check_trained_on(checkpoint, path)
+    for language in "de", "en":
+        words = "".join(f"{language}{number} 1\n" for number in range(28))
+        (data.folder / "bin" / f"dict.{language}.txt").write_text(words, encoding="utf-8")
+    data.check_trained_on(checkpoint, path)  # it says nothing but their sizes
+    from fairseq.data import Dictionary
+
+    import fairseq_plugins  # noqa: F401 - has dictionaries keep checksums
+
+    german, english = (Dictionary.load(str(data.folder / "bin" / f"dict.{name}.txt")) for name in ("de", "en"))
+    checkpoint["dictionaries"] = {"source": german._checksum, "target": english._checksum}
+    data.check_trained_on(checkpoint, path)
+    for given, wrong in (("ed", "dict.de.txt"), ("dd", "dict.de.txt"), ("xe", "dict.de.txt")):
+        checksums = {"d": german._checksum, "e": english._checksum, "x": "0"}
+        checkpoint["dictionaries"] = dict(zip(("source", "target"), map(checksums.get, given), strict=True))
+        if given == "dd":
+            data.check_trained_on({**checkpoint, "dictionaries": {"source": german._checksum}}, path)
+            continue
+        with pytest.raises(InputError, match=f"{wrong}: not the dictionary that .*checkpoint_last.pt was trained with"):
+            data.check_trained_on(checkpoint, path)

@@ -1,0 +1,63 @@
+"""What scripts/check.sh finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from fairseq_plugins import installation
+from fairseq_plugins.modules import RECURRENT_KINDS
+from tests.commands import CHECKOUT, run_command
+
+
+@pytest.mark.parametrize("kind", RECURRENT_KINDS)
+def test_a_layer_is_held_to_its_reference(kind: str) -> None:
+    row, _ = installation.check_layer(RECURRENT_KINDS[kind])
+    assert max(row["forward"], row["backward"]) < installation.TOLERANCE
+
+
+def test_a_layer_that_computes_something_else_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = installation._run
+
+    def wrong(network, x, weights, by_steps):
+        found = run(network, x, weights, by_steps)
+        if not by_steps:
+            found[-1] = found[-1] + 1
+        return found
+
+    monkeypatch.setattr(installation, "_run", wrong)
+    problems = installation.check_layers()
+    assert {name for name in RECURRENT_KINDS if any(f"the layer {name} computes" in text for text in problems)} >= {
+        *("lstm", "gru", "rnn", "mc_rnn", "ho_rnn")
+    }
+    assert "mc_rnn" in capsys.readouterr().out
+
+
+def test_why_a_layer_does_not_run_on_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRSEQ_PLUGINS_BACKEND", "eager")
+    row, refused = installation.check_layer(RECURRENT_KINDS["mc_rnn"])
+    assert row["backend"] == "eager" and refused == {}
+    monkeypatch.delenv("FAIRSEQ_PLUGINS_BACKEND")
+    row, refused = installation.check_layer(RECURRENT_KINDS["mc_rnn"])
+    assert "cuda_graph" in refused
+
+
+def test_problems_have_remedies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "versions", lambda _: {"torch": torch.__version__})
+    assert "fairseq-fixed is not installed: run scripts/install.sh" in installation.check_versions()
+    monkeypatch.setattr(installation, "FREE_GIGABYTES", 10**9)
+    assert f"{tmp_path} has" in installation.check_disk(tmp_path)[0]
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert "no C++ compiler 'no-such-compiler'" in installation.check_machine()[0]
+
+
+def test_the_script(tmp_path: Path) -> None:
+    finished = run_command([CHECKOUT / "scripts" / "check.sh"], status=None, cwd=tmp_path)
+    assert finished.stdout.splitlines()[0].startswith("fairseq-plugins ")
+    for kind in RECURRENT_KINDS:
+        assert f"\n{kind} " in finished.stdout
+    assert "the layer" not in finished.stdout.partition("checked in")[2]
