@@ -117,7 +117,7 @@ def write_raw_text(folder: str | os.PathLike[str], output: str | os.PathLike[str
                 if pair[0][0] != pair[1][0]:
                     raise InputError(
                         f"{paths[0].name} has {len(sides[0]):,} segments and {paths[1].name} {len(sides[1]):,}: "
-                        f"{pair[0][0]} stands beside {pair[1][0]}; fetch the archive again"
+                        f"{pair[0][0]} is beside {pair[1][0]}; fetch the archive again"
                     )
                 source.write(pair[0][1] + "\n")
                 target.write(pair[1][1] + "\n")

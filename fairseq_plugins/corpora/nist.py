@@ -190,13 +190,13 @@ def read_evaluation_set(source: Path, references: Sequence[Path], count: int, re
     keys = [(segment.document, segment.number) for segment in segments]
     if len(set(keys)) < len(keys):
         (document, number), _ = collections.Counter(keys).most_common(1)[0]
-        raise InputError(f"{source}: segment {number} of document {document} stands there more than once")
+        raise InputError(f"{source}: segment {number} of document {document} is there more than once")
     translations: dict[str, tuple[Path, dict[tuple[str, str], Segment]]] = {}
     for path in references:
         for system, found in read_segments(path, reader).items():
             name = system or path.name
             if name in translations:
-                raise InputError(f"{path}: the reference {name} stands in {translations[name][0]} too")
+                raise InputError(f"{path}: the reference {name} is in {translations[name][0]} too")
             translations[name] = path, {(segment.document, segment.number): segment for segment in found}
     _check_count(source, list(translations), count)
     rows = []

@@ -19,17 +19,17 @@ WITH_PARTS = ("README.md",)
 """Pages with generated parts."""
 
 FAMILIES = (
-    ("MC-RNN", "mc_rnn_table_2", "MC-RNN-3", "iwslt14_de_en/mc_rnn_3.yaml"),
-    ("RNNSearch, its baseline", "mc_rnn_table_2", "Baseline-RNN", "iwslt14_de_en/rnnsearch.yaml"),
-    ("HO-RNN", "mc_rnn_table_2", "HO-RNN", "iwslt14_de_en/ho_rnn.yaml"),
-    ("HM-RNN", "mc_rnn_table_2", "HM-RNN", "iwslt14_de_en/hm_rnn.yaml"),
-    ("RCRN", None, None, "iwslt14_de_en/rcrn.yaml"),
-    ("DilatedRNN", None, None, "iwslt14_de_en/dilated_rnn.yaml"),
-    ("DPN-S2S", "dpn_table_1", "DPN-S2S", "iwslt14_de_en_10k/dpn.yaml"),
-    ("fairseq's `fconv`, its baseline", "dpn_table_1", "Deeper CNN", "iwslt14_de_en_10k/cnn_deeper.yaml"),
-    ("fairseq's `transformer`, its baseline", "dpn_table_1", "Deeper SAN", "iwslt14_de_en_10k/san_deeper.yaml"),
+    ("MC-RNN", "mc_rnn_table_2", "MC-RNN-3"),
+    ("RNNSearch, its baseline", "mc_rnn_table_2", "Baseline-RNN"),
+    ("HO-RNN", "mc_rnn_table_2", "HO-RNN"),
+    ("HM-RNN", "mc_rnn_table_2", "HM-RNN"),
+    ("DPN-S2S", "dpn_table_1", "DPN-S2S"),
+    ("fairseq's `fconv`, its baseline", "dpn_table_1", "Deeper CNN"),
+    ("fairseq's `transformer`, its baseline", "dpn_table_1", "Deeper SAN"),
+    ("RCRN", "rcrn_table_5", "RCRN"),
+    ("DilatedRNN", "dilated_rnn_table_1", "Dilated GRU, 9 layers of 50, plain"),
 )
-"""README's rows: family, the paper's table and row where it has one, configuration."""
+"""README's rows: family, the paper's table, the row of it."""
 
 
 def generated(checkout: Path, records: Sequence[Record]) -> dict[Path, str]:
@@ -60,18 +60,23 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
 def families(records: Sequence[Record]) -> str:
     """A row for each family of architectures: the paper's score, ours, and how to train it."""
     known = {each.name: each for each in results_page.tables()}
-    rows: list[tuple[str, ...]] = []
-    for family, name, system, path in FAMILIES:
-        paper = results_page.NOTHING
-        if name is not None:
-            (row,) = (row for row in known[name].rows if row.system == system)
-            paper = results_page.paper_figures(known[name], row)
-        group = group_of(configurations.load(CHECKOUT / "configs" / path), records)
-        figure = group and group.figure(metric_named("bleu").main.key)
-        ours = f"{figure.text('.2f')} ({figure.runs})" if figure else results_page.NOT_RECORDED
-        rows.append((family, paper, ours, f"`scripts/train.sh configs/{path}`"))
-    headings = ("family", "the paper, IWSLT'14 tokenised BLEU", "ours", "command")
-    return "\n".join(markdown(dict(zip(headings, map(list, zip(*rows, strict=True)), strict=True))))
+    columns: dict[str, list[str]] = {
+        heading: [] for heading in ("family", "data", "score", "the paper", "ours", "command")
+    }
+    for family, name, system in FAMILIES:
+        (row,) = (row for row in known[name].rows if row.system == system)
+        path = Path(row.config).relative_to(CHECKOUT).as_posix()
+        cells = (
+            family,
+            known[name].title.partition(": ")[2],
+            known[name].measure.heading,
+            results_page.paper_figures(known[name], row),
+            results_page.our_figures(known[name], row, records),
+            f"`scripts/train.sh {path}`",
+        )
+        for column, cell in zip(columns.values(), cells, strict=True):
+            column.append(cell)
+    return "\n".join(markdown(columns))
 
 
 def quickstart_output(records: Sequence[Record]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -39,9 +40,10 @@ def page(records: Sequence[Record]) -> str:
     )
 
 
-def tables() -> list[Table]:
+@functools.cache
+def tables() -> tuple[Table, ...]:
     """The papers' tables, in the order of their names."""
-    return [load_table(path.stem) for path in sorted(TABLES.glob("*.yaml"))]
+    return tuple(load_table(path.stem) for path in sorted(TABLES.glob("*.yaml")))
 
 
 def recorded_sections(records: Sequence[Record]) -> list[str]:
@@ -145,6 +147,8 @@ def table_section(table: Table, records: Sequence[Record]) -> list[str]:
 def paper_figures(table: Table, row: Row) -> str:
     """The paper's figures of a row, in the order of the table's columns; a dash where it has none."""
     form = table.measure.form
+    if not row.figures:
+        return NOTHING
     cells = (f"{row.figures[key]:{form}}" if key in row.figures else NOTHING for key in table.measure.columns)
     return " / ".join(cells) + (" (uncertain)" if row.uncertain else "")
 
@@ -154,7 +158,8 @@ def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
     metric = table.measure.metric
     if row.config is None:
         return row.missing or "quoted by the paper"
-    if metric is None:
+    path = Path(row.config).relative_to(CHECKOUT).as_posix()
+    if metric is None or not any(record.configuration == path for record in records):
         return NOT_RECORDED
     group = group_of(configurations.load(row.config), records)
     columns = [column for column in metric.columns if column.paper is not None]

@@ -2,7 +2,7 @@
 
 The sections ``train`` and ``generate`` hold options of fairseq-train and fairseq-generate under their own names;
 fairseq's own parsers check them (:mod:`.fairseq_commands`). ``recipes`` holds options of fairseq-train that go
-together, under a name, and ``recipe`` says which of them hold; what stands in ``train`` wins. Nothing unknown is
+together, under a name, and ``recipe`` says which of them hold; what ``train`` says wins. Nothing unknown is
 accepted anywhere.
 """
 
@@ -35,7 +35,7 @@ _KEPT = ("data", "train", "generate", "evaluate", "paper")
 
 
 class Value(NamedTuple):
-    """A scalar as it is spelt in the file (``1e-3`` stays ``1e-3``), and where it stands."""
+    """A scalar as it is spelt in the file (``1e-3`` stays ``1e-3``), and where it is."""
 
     text: str
     file: Path
@@ -61,7 +61,7 @@ class Configuration:
         generate: options of fairseq-generate
         evaluate: ``average``, the number of last epochs' checkpoints to average; ``metric``, what is scored by it where
             that is not what the data is prepared for
-        paper: ``table`` and ``row``, where the paper's figures stand in ``configs/tables/``
+        paper: ``table`` and ``row``, where the paper's figures are in ``configs/tables/``
         extensions: files of the user's own with metrics or layers, those of the bases first
     """
 
@@ -75,7 +75,7 @@ class Configuration:
 
     @property
     def dataset(self) -> str:
-        """The name of the folder that the file stands in."""
+        """The name of the folder that the file is in."""
         return self.path.resolve().parent.name
 
     @property
@@ -240,7 +240,7 @@ def _section(node: yaml.Node, path: Path, known: Iterable[str] | None) -> Sectio
 
 
 def _files(node: yaml.Node, path: Path) -> list[Path]:
-    """The files of ``extensions``, which stand relative to the configuration."""
+    """The files of ``extensions``, whose paths are seen from the configuration."""
     if not isinstance(node, yaml.SequenceNode):
         line = node.start_mark.line + 1
         raise InputError(f"{path}, line {line}: extensions: a list of files was expected, such as [my_metric.py]")
@@ -264,7 +264,7 @@ def _entries(node: yaml.Node, path: Path, known: Iterable[str] | None, kind: str
         if known is not None and key.value not in known:
             raise InputError(f"{place}: unknown {kind} '{key.value}'{nearest(key.value, known)}")
         if key.value in entries:
-            raise InputError(f"{place}: {kind} '{key.value}' stands here for the second time")
+            raise InputError(f"{place}: {kind} '{key.value}' is here for the second time")
         entries[key.value] = value
     return list(entries.items())
 

@@ -216,7 +216,7 @@ def option_arguments(kind: str, section: Section, extra: Sequence[str] = ()) -> 
     arguments = []
     for key, value in section.items():
         if key in RESERVED:
-            raise InputError(f"{value.place}: '{key}' cannot stand in a configuration: {RESERVED[key]}")
+            raise InputError(f"{value.place}: '{key}' cannot be in a configuration: {RESERVED[key]}")
         action = options.get(f"--{key}")
         if action is None:
             known = [option[2:] for option in options if option.startswith("--")]

@@ -84,7 +84,7 @@ def predict(
         status = processes.run(command, output.append, stderr=subprocess.STDOUT)
     if status != 0:
         sys.stderr.writelines(output[-20:])
-        raise InputError(f"fairseq-validate ended with exit status {status}; its last lines stand above")
+        raise InputError(f"fairseq-validate ended with exit status {status}; its last lines are above")
     found = iter(predictions(output, len(given), "fairseq-validate"))
     return [next(found) if line else None for line in encoded]
 

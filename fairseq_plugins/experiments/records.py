@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 import os
 import re
@@ -87,7 +88,7 @@ class Record:
     carried_over: str = ""
     format: int = FORMAT
 
-    @property
+    @functools.cached_property
     def differences(self) -> dict[str, str | None]:
         """The options in which the run differs from its configuration as it is today, of all sections together."""
         sections = self.differs

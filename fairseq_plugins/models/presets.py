@@ -69,9 +69,7 @@ PRESETS: dict[str, Preset] = {
     "ho_rnn_gigaword": _recurrent("HO-RNN of MC-RNN's Table 3", "ho_rnn", layers=4),
     "hm_rnn_iwslt_de_en": _recurrent("HM-RNN of MC-RNN's Table 2: two levels", "hm_rnn"),
     "hm_rnn_gigaword": _recurrent("HM-RNN of MC-RNN's Table 3: four levels", "hm_rnn", layers=4),
-    "rcrn_iwslt_de_en": _recurrent(
-        "one RCRN layer, which stands for three, in the place of Baseline-RNN's layers", "rcrn", layers=1
-    ),
+    "rcrn_iwslt_de_en": _recurrent("one RCRN layer in the place of Baseline-RNN's layers", "rcrn", layers=1),
     "dilated_rnn_iwslt_de_en": _recurrent(
         "DilatedRNN of dilations 1 and 2 in the place of Baseline-RNN's layers", "dilated_rnn"
     ),

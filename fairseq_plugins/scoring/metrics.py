@@ -305,7 +305,7 @@ def read_numbers(path: Path) -> list[list[float]]:
     """Numbers, several on each line, separated by spaces.
 
     Raises:
-        InputError: there is no such file, or something else stands there; the message names file and line.
+        InputError: there is no such file, or something else is in it; the message names file and line.
     """
     rows = []
     for place, line in enumerate(read_lines(path), start=1):

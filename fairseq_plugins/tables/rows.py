@@ -98,7 +98,7 @@ def figures_of(table: Table, row: Row, work: Path, found: Mapping[str, Any], sca
 
 def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], scale: str) -> Result:
     """A row of the table with what came out."""
-    note = "the paper's two off-diagonal figures may stand the other way round" if row.uncertain else ""
+    note = "the paper's two off-diagonal figures may be the other way round" if row.uncertain else ""
     if row.config is None:
         note = row.missing or "quoted by the paper"
         return Result(row.system, row.figures, paper_parameters=row.parameters, note=note)

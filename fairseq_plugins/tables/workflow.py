@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> None:
     if util.find_spec("snakemake") is None:
         raise InputError("snakemake is not installed: run scripts/install.sh --extras workflow (Python 3.11 or later)")
     if len(set(options.seeds)) < len(options.seeds):
-        raise InputError(f"--seeds {' '.join(map(str, options.seeds))}: a seed stands there twice")
+        raise InputError(f"--seeds {' '.join(map(str, options.seeds))}: a seed is there twice")
     if options.scale == "small" and options.data is not None:
         raise InputError("--data goes with --scale paper: the small scale makes its own corpus")
     if options.max_update is not None and options.max_update < 1:

@@ -153,7 +153,7 @@ def test_files_that_are_no_sets(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="x.sgm: neither SGML nor XML"):
         read_segments(path, Reader())
     path.write_text("<srcset><doc docid=1><seg id=1>a</seg><seg id=1>b</seg></doc></srcset>")
-    with pytest.raises(InputError, match="segment 1 of document 1 stands there more than once"):
+    with pytest.raises(InputError, match="segment 1 of document 1 is there more than once"):
         read_evaluation_set(path, [path], 1, Reader())
 
 

@@ -41,7 +41,7 @@ def do(clone: Path, text: str, **environment: str) -> str:
     text = re.sub(r"--bpe-size \d+", "--bpe-size 40", text)
     path = os.pathsep.join([str(Path(sys.executable).parent), sysconfig.get_path("scripts"), os.environ["PATH"]])
     environment = {"PYTHON": sys.executable, "PATH": path, "PYTHONPATH": str(clone), **environment}
-    return run_command(["bash", "-euo", "pipefail", "-c", text], cwd=clone, timeout=800, **environment).stdout
+    return run_command(["bash", "-euo", "pipefail", "-c", text], cwd=clone, timeout=1200, **environment).stdout
 
 
 def block(page: Path, containing: str) -> str:

@@ -72,7 +72,7 @@ def test_tables_share_their_experiments(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["mc_rnn_table_3x"], "there is no table 'mc_rnn_table_3x'; did you mean 'mc_rnn_table_3'"),
-        (["mc_rnn_table_2", "--seeds", "1", "2", "1"], "--seeds 1 2 1: a seed stands there twice"),
+        (["mc_rnn_table_2", "--seeds", "1", "2", "1"], "--seeds 1 2 1: a seed is there twice"),
         (["mc_rnn_table_2", "--scale", "small", "--data", "x"], "--data goes with --scale paper"),
         (["mc_rnn_table_2", "--scale", "small", "--max-update", "0"], "--max-update is 0"),
         (["mc_rnn_table_2", "--gpus", "1000"], "--gpus 1000: PyTorch sees"),

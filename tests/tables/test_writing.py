@@ -195,7 +195,7 @@ def test_entropies(tmp_path: Path) -> None:
     rows = json.loads((folder / "table.json").read_text())["rows"]
     assert [row["ours"]["entropy"] for row in rows] == list(values.values())
     assert rows[0]["difference"]["entropy"] == pytest.approx(2.1 - 2.208)
-    assert "may stand the other way round" in (folder / "table.md").read_text()
+    assert "may be the other way round" in (folder / "table.md").read_text()
 
 
 def test_experiments_that_are_missing(tmp_path: Path) -> None:
