@@ -6,10 +6,12 @@ import argparse
 
 from . import register
 from .errors import report_input_errors
+from .versions import add_version_argument
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m fairseq_plugins", description=__doc__)
+    add_version_argument(parser)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     options = commands.add_parser("options", help="the options of a recurrent layer or an architecture, or their names")
     options.add_argument("name", nargs="?", metavar="KIND or ARCH", help="mc_rnn, dpn_iwslt_de_en, …; else a list")

@@ -19,7 +19,7 @@ def run_command(
     status: int | None = 0,
     stdin: str | None = None,
     cwd: str | os.PathLike[str] | None = None,
-    timeout: float = 300,
+    timeout: float = 1200,
     **env: str,
 ) -> subprocess.CompletedProcess[str]:
     """Runs ``args`` and returns the finished process with ``stdout`` and ``stderr`` as text.

@@ -2,7 +2,7 @@
 
 A convolutional (``cnn``) and a self-attention (``san``) path on either side; every layer of a decoder path attends to
 every encoder path and fuses what it gets by a gate (Eq. 8 and 9); a gate fuses the decoder's paths (Eq. 10). Any
-non-empty subset of the paths on either side is a model (the paper's Table 4). The stacks: ``modules/double_path.py``.
+non-empty subset of the paths on either side is a model (the paper's Table 4). The stacks: ``modules/double_path``.
 
 What the paper leaves open, and what is done here:
 

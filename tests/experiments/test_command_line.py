@@ -32,7 +32,15 @@ def test_every_script_has_a_version(script: str) -> None:
         *(
             (f"{module} --version", 0, f"fairseq-plugins {VERSION}")
             for module in (
-                *("analysis", "checkpoints", "report", "tables.workflow", "tables.writing", "tables.gpu_slots"),
+                *(
+                    "__main__",
+                    "analysis",
+                    "checkpoints",
+                    "report",
+                    "tables.workflow",
+                    "tables.writing",
+                    "tables.gpu_slots",
+                ),
                 *(f"experiments.{name}" for name in ("train", "evaluate", "translate", "quickstart")),
             )
         ),

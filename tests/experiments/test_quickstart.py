@@ -38,7 +38,7 @@ def test_both_trainings_report_their_progress(capsys: pytest.CaptureFixture[str]
 
 def test_when_one_training_fails_the_other_is_stopped(tmp_path: Path) -> None:
     number = tmp_path / "number"
-    program = f"import os, time; open({str(number)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    program = f"import os, time; open({str(number)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     sleeping = [sys.executable, "-c", program]
     wait = f"import os, time\nwhile not os.path.exists({str(number)!r}): time.sleep(0.01)\ntime.sleep(0.5)"
     started = time.monotonic()
@@ -47,7 +47,7 @@ def test_when_one_training_fails_the_other_is_stopped(tmp_path: Path) -> None:
             {"MC-RNN-3": sleeping, "RNNSearch": printing("the reason", then=f"{wait}\nraise SystemExit(3)")},
             {"MC-RNN-3": 1, "RNNSearch": 1},
         )
-    assert time.monotonic() - started < 40
+    assert time.monotonic() - started < 500
     with pytest.raises(ProcessLookupError):
         os.kill(int(number.read_text(encoding="utf-8")), 0)
 

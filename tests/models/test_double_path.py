@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import time
 from argparse import Namespace
 from types import SimpleNamespace
 
@@ -309,7 +308,6 @@ def test_overfits_fifty_pairs(encoder_paths: str, decoder_paths: str) -> None:
     )
     model = DoublePathModel.build_model(cfg, make_task(24)).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    start = time.monotonic()
     for _ in range(300):
         logits, _ = model(source, None, previous)
         loss = F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=1)
@@ -321,7 +319,6 @@ def test_overfits_fifty_pairs(encoder_paths: str, decoder_paths: str) -> None:
             break
     # nll_loss in bits, as fairseq prints it.
     assert loss.item() / math.log(2) < 0.1, f"a loss of {loss.item():.3f} nats"
-    assert time.monotonic() - start < 60
 
 
 # Separate dictionaries of 8,848 German and 6,632 English types (fairseq's preparation of IWSLT'14, 10k joint BPE) for

@@ -68,6 +68,10 @@ def whole_report() -> Report:
     )
 
 
+PATIENCE = 300_000
+"""Milliseconds that a busy machine may take for anything."""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[sync_api.Browser]:
     """Debian's chromium, without a window."""
@@ -75,7 +79,7 @@ def browser() -> Iterator[sync_api.Browser]:
     if chromium is None:
         pytest.skip("chromium is not installed: apt-get install chromium")
     with sync_api.sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, headless=True, args=OPTIONS)
+        launched = playwright.chromium.launch(executable_path=chromium, headless=True, args=OPTIONS, timeout=PATIENCE)
         yield launched
         launched.close()
 
@@ -94,6 +98,7 @@ class Reader:
     def __init__(self, browser: sync_api.Browser, address: str, **settings: object) -> None:
         # Without motion a colour is what it is going to be at once.
         self.context = browser.new_context(**{"reduced_motion": "reduce", **settings})
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.complaints: list[str] = []
         self.requests: list[str] = []

@@ -177,7 +177,7 @@ def test_a_killed_training_ends_with_the_same_model(trained: Trained, tmp_path: 
     last = work / "checkpoints" / "checkpoint_last.pt"
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment, start_new_session=True) as process:
-        deadline = time.monotonic() + 200
+        deadline = time.monotonic() + 800
         while not last.exists():
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.01)

@@ -34,7 +34,7 @@ def test_commands_at_the_same_time_have_a_gpu_each(tmp_path: Path) -> None:
     assert free in taken
     for process in (second, third):
         process.stdin.close()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=300) == 0
     first.wait()
 
 
@@ -43,12 +43,12 @@ def test_jobs_of_slurm_on_one_node_do_not_wait_for_each_other(tmp_path: Path) ->
     assert [job.stdout.readline().strip() for job in jobs] == ["0", "0"]
     for job in jobs:
         job.stdin.close()
-        assert job.wait(timeout=30) == 0
+        assert job.wait(timeout=300) == 0
 
 
 def test_the_commands_exit_status_is_kept(tmp_path: Path) -> None:
     process = start(tmp_path, "0", "--", "bash", "-c", "exit 3")
-    assert process.wait(timeout=60) == 3
+    assert process.wait(timeout=300) == 3
 
 
 def test_bad_input(tmp_path: Path) -> None:
@@ -57,5 +57,5 @@ def test_bad_input(tmp_path: Path) -> None:
         ("0", ["true"], "error: write -- and the command"),
     ):
         process = start(tmp_path, gpus, *command)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=300)
         assert process.returncode == 1 and errors.startswith(message) and errors.count("\n") == 1
