@@ -6,7 +6,9 @@
 ``pipeline``                        steps that go on where they were interrupted; ``lines`` is about files of text
 ``pairs``                           a kind: parallel texts, ``scripts/prepare_parallel.sh``
 ``iwslt14``, ``nist``, ``gigaword`` data sets, of pairs
-``builtin``                         pairs out of grammars, without a download
+``running_text``                    a kind: running text for language models, ``scripts/prepare_text.sh``
+``ptb``                             a data set, of running text
+``builtin``                         pairs and a text out of grammars, without a download
 ==================================  ================================================================================
 
 A new kind is a new file: a :class:`~fairseq_plugins.corpora.preparation.Preparation` with a ``kind`` that is the file's
