@@ -37,7 +37,7 @@ def register() -> None:
         features.apply()
         extensions.load()  # before the models make options of the layers that there are
 
-        from . import criterions, models  # noqa: F401 - importing them registers them
+        from . import criterions, models, optim, tasks  # noqa: F401 - importing them registers them
         from .scoring import fairseq_scorers  # noqa: F401
 
 

@@ -18,12 +18,14 @@ def apply() -> None:
     from .numpy_aliases import restore_numpy_aliases
     from .padded_alignments import repair_alignments
     from .resumed_batches import keep_batches_when_resuming
+    from .resumed_schedulers import tell_schedulers_when_resuming
     from .transformer_fast_path import avoid_transformer_fast_path
 
     allow_checkpoint_types()
     restore_numpy_aliases()
     keep_last_batch()
     keep_batches_when_resuming()
+    tell_schedulers_when_resuming()
     allow_bfloat16_without_tpu()
     repair_alignments()
     avoid_transformer_fast_path(transformer_layer.TransformerEncoderLayerBase)

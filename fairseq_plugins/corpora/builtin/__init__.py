@@ -42,7 +42,7 @@ __all__ = [
 SUFFIXES = {"translation": ("de", "en"), "summarization": ("article", "title")}
 """Of the files of each task: what is read, and what it becomes."""
 TEXT = "language_model"
-"""The task that has one text in each file, ``train.txt`` and so on."""
+"""The task that has one text in each file: ``train.txt``, ``valid.txt`` and ``test.txt``."""
 
 _SOURCE_TOKENS = range(8, 20)
 _ARTICLE_TOKENS = range(15, 61)
