@@ -5,7 +5,7 @@
 #   scripts/reproduce.sh TABLE [--scale paper|small] [--seeds N...] [--work DIR] [--data DIR] [--max-update N] [--gpus N]
 #                        [--cores N] [--recipe NAME] [--dry-run] [SNAKEMAKE OPTIONS...]
 #
-#   TABLE           mc_rnn_table_2, _3, _5 or dpn_table_1, _2, _3, _4, _5 (configs/tables)
+#   TABLE           mc_rnn_table_2, _3, _4, _5, dilated_rnn_table_2 or dpn_table_1, _2, _3, _4, _5 (configs/tables)
 #   --scale small   built-in sentences and small models: half an hour on 2 CPU cores, and not the paper's setting. The
 #                   default, paper, needs the prepared data (README) and GPUs for hours or days
 #   --recipe NAME   train every row by another recipe: paper is the DPN-S2S paper's own, configs/*/*_paper.yaml

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from ..corpora.builtin import SUFFIXES
+from ..corpora.builtin import SUFFIXES, TEXT
 from ..errors import report_input_errors
 from ..versions import add_version_argument
 from .configuration import CHECKOUT
@@ -74,8 +74,11 @@ def builtin_corpus(
     task: str, text: object, data: object, preparation: Sequence[object]
 ) -> tuple[list[object], list[object]]:
     """The commands that write a built-in corpus to the folder ``text``, and prepare it in ``data``."""
-    source, target = SUFFIXES[task]
     generate = [sys.executable, "-m", "fairseq_plugins.corpora.builtin", "--task", task, "--output", text, "--seed", 1]
-    files = [part for split in ("train", "valid", "test") for part in (f"--{split}", f"{text}/{split}")]
+    ending = ".txt" if task == TEXT else ""
+    files = [part for split in ("train", "valid", "test") for part in (f"--{split}", f"{text}/{split}{ending}")]
+    if task == TEXT:
+        return generate, [script("prepare_text"), *files, *preparation, "--output", data]
+    source, target = SUFFIXES[task]
     prepare = [script("prepare_parallel"), "--src-lang", source, "--tgt-lang", target, *files, *preparation]
     return generate, [*prepare, "--output", data]

@@ -18,6 +18,7 @@ from ..scoring.metrics import Metric, Outputs, References, read_numbers
 from . import fairseq_commands
 from .configuration import Configuration
 from .prepared_data import PreparedData
+from .text_scoring import TextScoring
 
 
 class Decoding(Protocol):
@@ -67,6 +68,9 @@ class Decoding(Protocol):
 
     def speed(self, log: Path) -> float | None:
         """Sentences per second, by the command's output; None where it does not say."""
+
+    def variant(self, extra: Sequence[str]) -> str:
+        """What sets results with these further options apart from those without: ``cache``; empty for nothing."""
 
 
 class Generation:
@@ -132,12 +136,15 @@ class Generation:
                 return float(found[1])
         return None
 
+    def variant(self, extra: Sequence[str]) -> str:
+        return ""
+
     def _files(self, folder: Path, data: PreparedData, subset: str) -> list[Path]:
         language = data.pairs.target_lang
         return [folder / f"{subset}{kind}.{language}" for kind in (".tok", "", ".log_probabilities")]
 
 
-DECODINGS: dict[str, Decoding] = {"generate": Generation()}
+DECODINGS: dict[str, Decoding] = {"generate": Generation(), "text": TextScoring()}
 """What a metric may name."""
 
 

@@ -52,9 +52,11 @@ def main(arguments: Sequence[str]) -> None:
     command = decoding.command(configuration, data, checkpoint, subset, options.gpus, extra)
     print(processes.shown(command), flush=True)
 
-    log = work / "generate" / f"{subset}.log"
+    variant = decoding.variant(extra)
+    stem = f"{subset}.{variant}" if variant else subset
+    log = work / "generate" / f"{stem}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = log.with_name(f"{subset}.unfinished.log")
+    unfinished = log.with_name(f"{stem}.unfinished.log")
     count = len(references.tokens[0])
     with open(unfinished, "w", encoding="utf-8") as stream, tqdm(total=count, unit=" sentences", disable=None) as bar:
 
@@ -69,7 +71,7 @@ def main(arguments: Sequence[str]) -> None:
         sys.exit(f"error: {name} ended with exit status {status}; its output stands in {unfinished}")
     outputs = decoding.outputs(unfinished, data, count)
     os.replace(unfinished, log)
-    decoding.write(outputs, log.parent, data, subset)
+    decoding.write(outputs, log.parent, data, stem)
 
     speed = decoding.speed(log)
     scores = {
@@ -80,8 +82,9 @@ def main(arguments: Sequence[str]) -> None:
     }
     if configuration.extensions:
         results.update(work, extensions=list(map(str, configuration.extensions)))
+    name = f"{name} with {variant}" if variant else name
     # The top level is the test set's: another set must not overwrite what tables are made of.
-    if subset == "test":
+    if stem == "test":
         results.update(work, **scores)
     else:
         results.update(work, subsets={**results.load(work).get("subsets", {}), name: scores})

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from ..corpora.builtin import SUFFIXES
+from ..corpora.builtin import SUFFIXES, TEXT
 from ..errors import InputError
 from ..files import read_lines
 from ..scoring.metrics import Outputs, metric_named
@@ -70,18 +70,25 @@ TASKS = {
 def main(arguments: list[str]) -> None:
     """The whole quick start."""
     parser = ScriptParser("quickstart")
-    parser.add_argument("--task", choices=TASKS, default="translation")
+    parser.add_argument("--task", choices=(*TASKS, TEXT), default="translation")
     parser.add_argument("--sentence")
     parser.add_argument("--max-update", type=int)
     parser.add_argument("--work", type=Path)
     options = parser.parse_args(arguments)
-    task = TASKS[options.task]
     if options.max_update is not None and options.max_update < 1:
         raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
-    work = Path(os.path.abspath(options.work or CHECKOUT / "work" / task.configurations))
-    started = time.monotonic()
     # One thread for each of the two trainings; more would only get into each other's way.
     os.environ["OMP_NUM_THREADS"] = "1"
+    started = time.monotonic()
+    if options.task == TEXT:
+        from .quickstart_language_model import CONFIGURATIONS, run
+
+        work = Path(os.path.abspath(options.work or CHECKOUT / "work" / CONFIGURATIONS))
+        run(work, options.max_update, options.sentence)
+        print(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes. Checkpoints, logs and results.json: {work}")
+        return
+    task = TASKS[options.task]
+    work = Path(os.path.abspath(options.work or CHECKOUT / "work" / task.configurations))
 
     text, data = work / "text", work / "data"
     heading("A corpus from a grammar: sentences, tokens, BPE")

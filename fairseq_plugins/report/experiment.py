@@ -22,6 +22,7 @@ from ..scoring.metrics import Column, Metric, metrics_of
 from ..terminal import cell
 from . import sections
 from .page import Drawing, Experiment, Report, ReportTable, Sample
+from .surprise import surprise_figures
 
 SAMPLES = 5
 
@@ -53,7 +54,7 @@ def experiment_report(work: Path, figures: Sequence[Drawing] = (), samples: Sequ
         subtitle=", ".join(filter(None, facts)) or "An experiment of fairseq-plugins",
         notice=None,
         tables=[*_scores(found, data), *_training(found), *_attention(found)],
-        figures=[*([curves] if curves else []), *figures],
+        figures=[*([curves] if curves else []), *figures, *surprise_figures({name: work})],
         samples=list(samples),
         experiments=[experiment_of(name, work)],
     )
@@ -76,7 +77,7 @@ def systems_report(works: Mapping[str, Path], title: str, subtitle: str, notice:
     figures: list[Drawing] = []
     samples: list[Sample] = []
     if trained:
-        figures.append(sections.learning_curves_figure(trained))
+        figures += [sections.learning_curves_figure(trained), *surprise_figures(trained)]
     known = {name: _translated_data(work, found[name]) for name, work in trained.items()}
     translated = {name: data for name, data in known.items() if data is not None}
     if translated:

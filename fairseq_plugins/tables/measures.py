@@ -103,6 +103,9 @@ class Scores(Measure):
     def figures_of(self, row: Row, work: Path, found: Mapping[str, Any], small: bool) -> dict[str, float]:
         if not self._has_several_sets:
             return {name: found[column.key] for name, column in self._columns.items()}
+        if row.variant is not None:
+            sets = ("test",) if small else self.sets
+            return {name: found["subsets"][f"{name} with {row.variant}"][self._first] for name in sets}
         if small:
             return {"test": found[self._first]}
         split_of = data_of(work, found).preparation.split_of

@@ -108,7 +108,8 @@ def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], s
     if scale == "paper":
         difference = {column: ours[column] - row.figures[column] for column in columns if column in row.figures}
     significance = {}
-    if table.baseline is not None and row.system != table.baseline:
+    # Of a variant there is nothing to compare with.
+    if table.baseline is not None and row.system != table.baseline and row.variant is None:
         for run, baseline in zip(own, runs[table.baseline], strict=True):
             significance[run.seed] = table.measure.compared(baseline.work, run.work, run.found, columns)
     return Result(

@@ -33,6 +33,7 @@ class Row:
         missing: why there is no configuration of a system of the paper's
         flow: the attention flow whose entropy this is
         uncertain: whether the paper's figure may belong to another row
+        variant: an option of scripts/evaluate.sh that sets its results apart (``cache``); None for none
     """
 
     system: str
@@ -42,6 +43,7 @@ class Row:
     missing: str | None = None
     flow: str | None = None
     uncertain: bool = False
+    variant: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class SmallScale:
         train: options of fairseq-train
         generate: options of fairseq-generate
         systems: options of fairseq-train for the configurations whose name fits a pattern
+        name: of the prepared corpus; that of the corpus unless it is prepared in several ways
     """
 
     corpus: str
@@ -97,6 +100,7 @@ class SmallScale:
     train: Mapping[str, Any]
     generate: Mapping[str, Any]
     systems: Mapping[str, Mapping[str, Any]]
+    name: str = ""
 
     def train_options(self, model: str) -> dict[str, Any]:
         """The options of one configuration; of several patterns the last one wins."""
@@ -140,6 +144,7 @@ def load_table(name: str, recipe: str | None = None) -> Table:
             entry.get("missing"),
             entry.get("flow"),
             entry.get("uncertain", False),
+            entry.get("variant"),
         )
         for entry in content["rows"]
     )
@@ -164,6 +169,7 @@ def load_small_scale(dataset: str) -> SmallScale:
         content.get("train", {}),
         content.get("generate", {}),
         content.get("systems", {}),
+        content.get("name", ""),
     )
 
 

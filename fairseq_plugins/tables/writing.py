@@ -172,19 +172,25 @@ def write_report(
     """Writes the table's report: learning curves, scores by length, attention, samples, and how to do it again."""
     # Not at the head of the file: they import PyTorch, which what is said before does not wait for.
     from ..report import experiment, page, sections
+    from ..report.surprise import surprise_figures
 
-    works = table.measure.systems({name: own[0].work for name, own in runs.items()})
+    variants = {row.system for row in table.rows if row.variant is not None}
+    works = table.measure.systems({name: own[0].work for name, own in runs.items() if name not in variants})
     # Differences are to the baseline.
     works = dict(sorted(works.items(), key=lambda item: item[0] != table.baseline))
     data = data_of(next(iter(works.values())), next(iter(runs.values()))[0].found)
     figures = [sections.learning_curves_figure(works)]
-    if table.measure.metric is not None:
+    samples = []
+    is_of_pairs = data.preparation.kind == "pairs"
+    if table.measure.metric is not None and is_of_pairs:
         # More would hide each other; the last rows are the paper's own systems.
         some = [list(works)[0], *list(works)[1:][-3:]]
         figures += sections.length_figures({name: works[name] for name in some}, data, table.measure.metric)
-    last = list(works)[-1]
-    samples = sections.aligned_samples(works, data, experiment.SAMPLES)
-    figures += sections.attention_figures(last, works[last], sections.example(data, experiment.SAMPLES))
+    if is_of_pairs:
+        last = list(works)[-1]
+        samples = sections.aligned_samples(works, data, experiment.SAMPLES)
+        figures += sections.attention_figures(last, works[last], sections.example(data, experiment.SAMPLES))
+    figures += surprise_figures(works)
     experiments = [experiment.experiment_of(name, work) for name, work in works.items()]
     rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
     shown = page.ReportTable("The table", list(columns), rows, list(notes))

@@ -150,6 +150,10 @@ def test_headers_quote_the_papers_tables(path: Path) -> None:
         figures = " / ".join(f"{row[name]:.2f}" for name in ("rouge1", "rouge2", "rougeL"))
         parameters = f", {row['params']}M parameters" if "params" in row else ""
         assert f"Paper: ROUGE-1 / -2 / -L {figures}{parameters}" in header
+    elif row and "bpc" in row:
+        assert f"Paper: {row['bpc']:.2f} bits per character" in header
+    elif row and "valid" in row:
+        assert f"Paper: perplexity valid {row['valid']:.2f}, test {row['test']:.2f}" in header
     elif row:
         sets = {name: figure for name, figure in row.items() if name != "system"}
         assert sets
