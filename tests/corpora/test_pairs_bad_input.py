@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.corpora import pairs, pipeline
+from fairseq_plugins.corpora import parallel_text, pipeline
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.errors import CommandError, InputError
 from tests.corpora.parallel_text import STEPS, contents, sentences, write
@@ -16,7 +16,7 @@ from tests.corpora.parallel_text import STEPS, contents, sentences, write
 
 def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
     monkeypatch.setattr("sys.argv", ["prepare_parallel.sh", *map(str, arguments)])
-    pairs.main()
+    parallel_text.main()
 
 
 def test_sides_of_different_length_name_both_counts(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
