@@ -84,5 +84,5 @@ def test_parts_of_a_page() -> None:
 def test_the_script_says_what_is_stale(tmp_path: Path) -> None:
     (tmp_path / "quickstart" / "rnnsearch").mkdir(parents=True)
     script = CHECKOUT / "scripts" / "update_docs.sh"
-    finished = run_command([script, "--check"], status=1, FAIRSEQ_PLUGINS_RESULTS=str(tmp_path))
+    finished = run_command([script, "--check"], status=1, timeout=800, FAIRSEQ_PLUGINS_RESULTS=str(tmp_path))
     assert finished.stderr.startswith("error: stale: docs/results.md; run scripts/update_docs.sh")
