@@ -14,14 +14,25 @@ from fairseq.tasks.translation import TranslationTask
 
 from fairseq_plugins.analysis.__main__ import COMMANDS
 from fairseq_plugins.models.double_path import DoublePathConfig
+from fairseq_plugins.models.long_memory_network import LongMemoryNetworkConfig
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig
+from fairseq_plugins.models.sequence_classifier import SequenceClassifierConfig
+from fairseq_plugins.models.sequence_pair_classifier import SequencePairClassifierConfig
+from fairseq_plugins.models.sequence_ranker import SequenceRankerConfig
 from fairseq_plugins.modules import RECURRENT_KINDS
+from fairseq_plugins.tasks.long_memory import LongMemoryConfig
+from fairseq_plugins.tasks.sequence_ranking import SequenceRankingConfig
 from tests.commands import CHECKOUT
 from tests.documentation.markdown import PAGES, anchors, commands, name
 from tests.models import test_double_path, test_recurrent_seq2seq
 
 README = CHECKOUT / "README.md"
 each_page = pytest.mark.parametrize("page", PAGES, ids=name)
+# Of sequence tasks: docs/classification.md.
+SEQUENCE_CONFIGS = (
+    *(SequenceClassifierConfig, SequencePairClassifierConfig, SequenceRankerConfig, LongMemoryNetworkConfig),
+    *(SequenceRankingConfig, LongMemoryConfig),
+)
 # A reader makes these by what the pages say.
 MADE = ("configs/mine/",)
 
@@ -107,7 +118,8 @@ def options_of(command: str) -> frozenset[str]:
     of_fairseq = {*training._option_string_actions, *generation._option_string_actions, "--rouge-stemmer"}
     # Of optimizers and schedulers, which fairseq adds when they are chosen.
     of_fairseq |= {"--lr", "--adam-betas", "--momentum", "--warmup-updates", "--lr-shrink", "--label-smoothing"}
-    fields = {*RecurrentSeq2SeqConfig.__dataclass_fields__, *DoublePathConfig.__dataclass_fields__}
+    configs = [RecurrentSeq2SeqConfig, DoublePathConfig, *SEQUENCE_CONFIGS]
+    fields = {field for config in configs for field in config.__dataclass_fields__}
     for kind in RECURRENT_KINDS.values():
         names = kind.options.__dataclass_fields__
         fields |= {*names, *(f"{side}_{field}" for side in ("encoder", "decoder") for field in names)}
