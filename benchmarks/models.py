@@ -9,7 +9,7 @@ sentences to 25 tokens each, whatever the untrained models prefer. The systems t
 printed are the median, the spread (half the distance between the quartiles, in percent), and the ratio of speeds to the
 peer: above 1 is faster. ``lstm_as_rnnsearch`` is fairseq's ``lstm`` with the layers, sizes and directions of
 ``rnnsearch_iwslt_de_en``; ``rnnsearch_output_attention`` and ``mc_rnn_output_attention`` are ours for IWSLT'14 with
-``--decoder-attention output``.
+``--decoder-attention output``. ``--task language_modeling`` times language models (``language_models.py``).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import language_models
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY, BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
@@ -141,7 +142,11 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--repetitions", type=int, default=7)
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
+    parser.add_argument("--task", choices=("translation", "language_modeling"), default="translation")
     args = parser.parse_args()
+    if args.task == "language_modeling":
+        language_models.compare(args.threads, args.device, args.repetitions, args.types, args.json)
+        return
     for option, peer in ("--train-peer", args.train_peer), ("--decode-peer", args.decode_peer):
         if peer not in args.systems:
             parser.error(f"{option} {peer} is not among the --systems")

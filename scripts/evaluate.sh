@@ -21,6 +21,9 @@
 # generate/<subset>.tok.<language> (tokens), generate/<subset>.<language> (text) and
 # generate/<subset>.log_probabilities.<language> (natural logarithms, one for each subword and the sentence's end), all in
 # the order of the set, and the scores to results.json.
+#
+# Of a language model (docs/language_models.md) each token's probability is written, generate/<subset>.log_probabilities.txt.
+# --cache reads the set with the continuous cache, and keeps those results apart ("test with cache").
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ $# -ge 1 ]] || { print_help >&2; exit 2; }

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # From nothing to a translating model: installs into .venv, makes a small German-English corpus out of a grammar, trains
 # MC-RNN and RNNSearch on it side by side on the CPU, scores both, and translates a sentence. Or the same with headlines
-# for the first sentences of articles, or RCRN and a BiLSTM that say who acts in a sentence.
+# for the first sentences of articles, RCRN and a BiLSTM that say who acts in a sentence, or language models of a text.
 #
-#   scripts/quickstart.sh [--task translation|summarization|classification] [--sentence TEXT] [--max-update N] [--seed N]
-#                         [--work DIR] [--record]
+#   scripts/quickstart.sh [--task translation|summarization|classification|language_model] [--sentence TEXT]
+#                         [--max-update N] [--seed N] [--work DIR] [--record]
 #
-#   --task NAME      translation (the default), summarization, or classification
-#   --sentence TEXT  a German sentence to translate at the end, or an English one to write a headline for or to classify
+#   --task NAME      translation (the default), summarization, classification, or language_model
+#   --sentence TEXT  a German sentence to translate at the end, an English one to write a headline for or to classify, or
+#                    the beginning of a text to go on with
 #   --max-update N   stop training after N updates: a quick check that everything works
 #   --seed N         of both trainings, in place of the configurations'; then --work is work/quickstart_seed_N by default
 #   --work DIR       where everything goes (work/quickstart, work/quickstart_summarization … by default)

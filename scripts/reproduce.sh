@@ -5,7 +5,7 @@
 #   scripts/reproduce.sh TABLE [--scale paper|small] [--seeds N...] [--work DIR] [--data DIR] [--max-update N] [--gpus N]
 #                        [--cores N] [--recipe NAME] [--dry-run] [SNAKEMAKE OPTIONS...]
 #
-#   TABLE           mc_rnn_table_2, _3, _5, dpn_table_1, _2, _3, _4, _5, rcrn_table_1 … _8, dilated_rnn_table_1 or
+#   TABLE           mc_rnn_table_2, _3, _4, _5, dpn_table_1, _2, _3, _4, _5, rcrn_table_1 … _8, dilated_rnn_table_1, _2 or
 #                   dilated_rnn_figure_3 … _6 (configs/tables); rcrn_table_10 times models, with the options of
 #                   benchmarks/rcrn_table_10.py
 #   --scale small   built-in sentences and small models: half an hour on 2 CPU cores, and not the paper's setting. The

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins import extensions
+from fairseq_plugins.corpora.running_text import RunningTextPreparation, RunningTextRun
 from fairseq_plugins.scoring.metrics import Metric, metric_named
+from tests import texts
 
 TOY_PERPLEXITY = Path(__file__).resolve().parent / "extensions" / "toy_perplexity.py"
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aio"]
@@ -60,6 +62,17 @@ def tiny_translation_data(tmp_path_factory: pytest.TempPathFactory) -> Translati
     preprocess(data.raw, data.separate)
     preprocess(data.raw, data.joined, "--joined-dictionary")
     return data
+
+
+@pytest.fixture(scope="session")
+def running_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny prepared text (``tests/texts.py``): the folder of its ``preparation.json``."""
+    folder = tmp_path_factory.mktemp("running_text")
+    inputs = {split: folder / f"{split}.txt" for split in texts.SIZES}
+    for seed, (split, number) in enumerate(texts.SIZES.items()):
+        inputs[split].write_text("".join(f"{line}\n" for line in texts.lines_of(number, seed)), encoding="utf-8")
+    RunningTextRun(RunningTextPreparation(), inputs, folder / "data").prepare()
+    return folder / "data"
 
 
 def preprocess(raw: Path, binarised: Path, *options: str, source: str = "xx", target: str = "yy") -> None:

@@ -21,6 +21,8 @@ FORBIDDEN = {
     "corpora": ("fairseq", "torch", "fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.experiments"),
     "scoring": ("fairseq_plugins.models", "fairseq_plugins.modules", "fairseq_plugins.experiments"),
     "models": ("fairseq_plugins.corpora", "fairseq_plugins.experiments"),
+    "tasks": ("fairseq_plugins.corpora", "fairseq_plugins.experiments"),
+    "optim": ("fairseq_plugins.corpora", "fairseq_plugins.experiments", "fairseq_plugins.models"),
     "extensions.py": ("fairseq", "torch"),
     "terminal.py": ("fairseq", "torch"),
 }
@@ -47,6 +49,9 @@ OURS = {
     ),
     "trained.py": ("errors", "checkpoints", "corpora", "experiments"),
     "installation.py": ("errors", "terminal", "versions", "register", "modules", "kernels"),
+    "tasks": ("errors", "models"),
+    "optim": ("errors",),
+    "language_models": ("errors", "files", "checkpoints", "corpora", "models", "modules"),
     "analysis": (
         *("errors", "files", "terminal", "trained", "checkpoints", "register"),
         *("corpora", "scoring", "kernels", "modules", "models", "experiments"),

@@ -11,7 +11,9 @@
 ``imdb``, ``answer_selection``,
 ``entailment``
 ``generated_sequences``             a kind: copy memory, and digits pixel by pixel
-``builtin``                         pairs out of grammars, without a download
+``running_text``                    a kind: running text for language models, ``scripts/prepare_text.sh``
+``ptb``                             a data set, of running text
+``builtin``                         pairs, texts and labels out of grammars, without a download
 ==================================  ================================================================================
 
 A new kind is a new file: a :class:`~fairseq_plugins.corpora.preparation.Preparation` with a ``kind`` that is the file's

@@ -1,5 +1,5 @@
 """Registers the criterions with fairseq."""
 
-from . import output_cross_entropy, ranking_hinge, sequence_classification
+from . import activation_regularization, output_cross_entropy, ranking_hinge, sequence_classification
 
-__all__ = ["output_cross_entropy", "ranking_hinge", "sequence_classification"]
+__all__ = ["activation_regularization", "output_cross_entropy", "ranking_hinge", "sequence_classification"]

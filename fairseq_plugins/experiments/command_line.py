@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from ..corpora.builtin import SUFFIXES
+from ..corpora.builtin import SUFFIXES, TEXT
 from ..errors import InputError, report_input_errors
 from ..versions import add_version_argument
 from . import builtin_corpora
@@ -97,8 +97,11 @@ def builtin_corpus(task: str, text: object, data: object, preparation: Sequence[
     """The commands that write a built-in corpus to the folder ``text``, and prepare it in ``data``."""
     if task in builtin_corpora.COMMANDS:
         return builtin_corpora.COMMANDS[task](text, data, preparation)
-    source, target = SUFFIXES[task]
     generate = [sys.executable, "-m", "fairseq_plugins.corpora.builtin", "--task", task, "--output", text, "--seed", 1]
-    files = [part for split in ("train", "valid", "test") for part in (f"--{split}", f"{text}/{split}")]
+    ending = ".txt" if task == TEXT else ""
+    files = [part for split in ("train", "valid", "test") for part in (f"--{split}", f"{text}/{split}{ending}")]
+    if task == TEXT:
+        return generate, [script("prepare_text"), *files, *preparation, "--output", data]
+    source, target = SUFFIXES[task]
     prepare = [script("prepare_parallel"), "--src-lang", source, "--tgt-lang", target, *files, *preparation]
     return generate, [*prepare, "--output", data]

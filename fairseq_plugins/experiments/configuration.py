@@ -24,7 +24,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 # The keys that are ours; those of train and generate are fairseq's.
 KEYS = {
     "data": ("folder",),
-    "evaluate": ("average", "metric"),
+    "evaluate": ("average", "metric", "cache-window", "cache-theta", "cache-weight"),
     "paper": ("table", "row"),
 }
 SECTIONS = ("base", "extensions", "recipe", "recipes", "data", "train", "generate", "evaluate", "paper")
@@ -60,7 +60,8 @@ class Configuration:
         train: options of fairseq-train, without the leading dashes
         generate: options of fairseq-generate
         evaluate: ``average``, the number of last epochs' checkpoints to average; ``metric``, what is scored by it where
-            that is not what the data is prepared for
+            that is not what the data is prepared for; ``cache-window``, ``cache-theta``, ``cache-weight``: a language
+            model's continuous cache, where no search is to choose it
         paper: ``table`` and ``row``, where the paper's figures are in ``configs/tables/``
         extensions: files of the user's own with metrics or layers, those of the bases first
     """

@@ -19,6 +19,7 @@ from . import fairseq_commands
 from .classification import Classification
 from .configuration import Configuration
 from .prepared_data import PreparedData
+from .text_scoring import TextScoring
 
 
 class Decoding(Protocol):
@@ -68,6 +69,9 @@ class Decoding(Protocol):
 
     def speed(self, log: Path) -> float | None:
         """Sentences per second, by the command's output; None where it does not say."""
+
+    def variant(self, extra: Sequence[str]) -> str:
+        """What sets results with these further options apart from those without: ``cache``; empty for nothing."""
 
 
 class Generation:
@@ -133,12 +137,19 @@ class Generation:
                 return float(found[1])
         return None
 
+    def variant(self, extra: Sequence[str]) -> str:
+        return ""
+
     def _files(self, folder: Path, data: PreparedData, subset: str) -> list[Path]:
         language = data.pairs.target_lang
         return [folder / f"{subset}{kind}.{language}" for kind in (".tok", "", ".log_probabilities")]
 
 
-DECODINGS: dict[str, Decoding] = {"generate": Generation(), "classification": Classification()}
+DECODINGS: dict[str, Decoding] = {
+    "generate": Generation(),
+    "classification": Classification(),
+    "text": TextScoring(),
+}
 """What a metric may name."""
 
 

@@ -59,10 +59,12 @@ def main(arguments: Sequence[str]) -> None:
     command = decoding.command(configuration, data, checkpoint, subset, options.gpus, extra)
     print(processes.shown(command), flush=True)
 
-    log = work / "generate" / f"{subset}.log"
+    variant = decoding.variant(extra)
+    stem = f"{subset}.{variant}" if variant else subset
+    log = work / "generate" / f"{stem}.log"
     refusal = f"{log}: another evaluation of this set is at work; wait for it, or give another --work"
-    with locked(log.with_name(f".{subset}.lock"), refusal):
-        outputs = decode(decoding, command, log, data, subset, len(references.tokens[0]))
+    with locked(log.with_name(f".{stem}.lock"), refusal):
+        outputs = decode(decoding, command, log, data, stem, len(references.tokens[0]))
         speed = decoding.speed(log)
         scores = {
             **metric.scores(outputs, references),
@@ -70,7 +72,8 @@ def main(arguments: Sequence[str]) -> None:
             "checkpoint": checkpoint,
             "generate_command": processes.shown(command),
         }
-        keep(work, configuration, subset, name, scores)
+        name = f"{name} with {variant}" if variant else name
+        keep(work, configuration, stem, name, scores)
     row = {
         "system": f"{configuration.dataset}/{configuration.model}",
         "set": name,
@@ -91,15 +94,14 @@ def main(arguments: Sequence[str]) -> None:
         print(f"record: {records.record(configuration, data, work, average, name, scores)}")
 
 
-def decode(
-    decoding: Decoding, command: Sequence[str], log: Path, data: PreparedData, subset: str, count: int
-) -> Outputs:
-    """Runs a decoding command over ``count`` sentences, and writes what it says to ``log``, the outputs beside it.
+def decode(decoding: Decoding, command: Sequence[str], log: Path, data: PreparedData, stem: str, count: int) -> Outputs:
+    """Runs a decoding command over ``count`` sentences; writes what it says to ``log``, and outputs beside it, whose
+    names begin with ``stem``.
 
     Raises:
         InputError: the command failed, or left sentences out.
     """
-    unfinished = log.with_name(f"{subset}.unfinished.log")
+    unfinished = log.with_name(f"{stem}.unfinished.log")
     with open(unfinished, "w", encoding="utf-8") as stream, tqdm(total=count, unit=" sentences", disable=None) as bar:
 
         def write(line: str) -> None:
@@ -112,15 +114,15 @@ def decode(
         raise processes.failure(command, status, read_lines(unfinished), unfinished)
     outputs = decoding.outputs(unfinished, data, count)
     os.replace(unfinished, log)
-    decoding.write(outputs, log.parent, data, subset)
+    decoding.write(outputs, log.parent, data, stem)
     return outputs
 
 
-def keep(work: Path, configuration: Configuration, subset: str, name: str, scores: dict[str, Any]) -> None:
+def keep(work: Path, configuration: Configuration, stem: str, name: str, scores: dict[str, Any]) -> None:
     """Puts the scores of a set into ``results.json``."""
     values = {"extensions": list(map(str, configuration.extensions))} if configuration.extensions else {}
     # The top level is the test set's: another set must not overwrite what tables are made of.
-    results.update(work, **values, **(scores if subset == "test" else {"subsets": {name: scores}}))
+    results.update(work, **values, **(scores if stem == "test" else {"subsets": {name: scores}}))
 
 
 def metric_of(configuration: Configuration, data: PreparedData) -> Metric:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..corpora.builtin import SUFFIXES
+from ..corpora.builtin import SUFFIXES, TEXT
 from ..errors import InputError
 from ..files import read_lines
 from ..scoring.metrics import Metric, Outputs, metric_named
@@ -65,7 +65,7 @@ TASKS = {
 def main(arguments: list[str]) -> None:
     """The whole quick start."""
     parser = ScriptParser("quickstart")
-    parser.add_argument("--task", choices=(*TASKS, "classification"), default="translation")
+    parser.add_argument("--task", choices=(*TASKS, "classification", TEXT), default="translation")
     parser.add_argument("--sentence")
     parser.add_argument("--max-update", type=int)
     parser.add_argument("--work", type=Path)
@@ -76,13 +76,14 @@ def main(arguments: list[str]) -> None:
         raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
     # One thread for each of the two trainings; more would only get into each other's way.
     os.environ["OMP_NUM_THREADS"] = "1"
-    if options.task == "classification":
-        from . import quickstart_classification
+    if options.task in ("classification", TEXT):
+        from . import quickstart_classification, quickstart_language_model
 
         if options.seed is not None or options.record:
             raise InputError("--seed and --record are for the tasks that translate or summarize")
-        work = work_folder(options.work or CHECKOUT / "work" / quickstart_classification.FOLDER)
-        return quickstart_classification.run(work, options.sentence, options.max_update)
+        other = quickstart_language_model if options.task == TEXT else quickstart_classification
+        work = work_folder(options.work or CHECKOUT / "work" / other.FOLDER)
+        return other.run(work, options.sentence, options.max_update)
     task = TASKS[options.task]
     default = CHECKOUT / "work" / task.configurations
     if options.seed is not None:

@@ -47,6 +47,28 @@ def _san(text: str, layers: int, size: int, ffn_size: int, heads: int = 4, dropo
     return Preset("transformer", text, {**sides, "dropout": dropout, "activation_dropout": 0.1, **more})
 
 
+def _word_model(text: str, kind: str, **more: Any) -> Preset:
+    """AWD-LSTM's sizes and dropouts for Penn Treebank, which are the authors' own."""
+    regularization = {
+        "embedding_dropout": 0.1,
+        "decoder_dropout_in": 0.4,
+        "dropout": 0.25,
+        "decoder_dropout_out": 0.4,
+        "weight_dropout": 0.5,
+    }
+    shared = {"share_decoder_input_output_embed": True, **regularization}
+    return Preset("recurrent_lm", text, {"recurrent_layer": kind, **shared, **more})
+
+
+def _character_model(text: str, kind: str, layers: int = 5, hidden_size: int = 256, **more: Any) -> Preset:
+    sizes = {"decoder_layers": layers, "decoder_hidden_size": hidden_size, "one_hot": True, "plain_dropout": True}
+    return Preset("recurrent_lm", text, {"recurrent_layer": kind, **sizes, **more})
+
+
+def _dilated_character_model(text: str, cell: str) -> Preset:
+    return _character_model(text, "dilated_rnn", cell=cell, first_dilation=4, dilation_base=2)
+
+
 # Adam would drown the identity that connections start as: docs/notes/starting_scales.md.
 _SLOW = {"connection_rate": 0.1}
 
@@ -121,6 +143,23 @@ PRESETS: dict[str, Preset] = {
         "al., 2017)",
         layers=6,
         size=256,
+    ),
+    "awd_lstm_ptb": _word_model("AWD-LSTM of MC-RNN's Table 4: LSTM layers of 1150, 1150 and 400, tied", "lstm"),
+    "mc_rnn_lm_ptb": _word_model(
+        "MC-RNN-3 of MC-RNN's Table 4, in the place of AWD-LSTM's layers", "mc_rnn", channels=3
+    ),
+    "lstm_lm_ptb_characters": _character_model("LSTM of DilatedRNN's Table 2: one layer of 1000", "lstm", 1, 1000),
+    "gru_lm_ptb_characters": _character_model("GRU of DilatedRNN's Table 2: one layer of 1000", "gru", 1, 1000),
+    "stacked_lstm_lm_ptb_characters": _character_model("LSTM of DilatedRNN's Table 2: five layers of 256", "lstm"),
+    "stacked_gru_lm_ptb_characters": _character_model("GRU of DilatedRNN's Table 2: five layers of 256", "gru"),
+    "dilated_rnn_lm_ptb_characters": _dilated_character_model(
+        "Dilated Vanilla of DilatedRNN's Table 2: five tanh layers of 256, dilations 4 to 64", "rnn"
+    ),
+    "dilated_lstm_lm_ptb_characters": _dilated_character_model(
+        "Dilated LSTM of DilatedRNN's Table 2: five layers of 256, dilations 4 to 64", "lstm"
+    ),
+    "dilated_gru_lm_ptb_characters": _dilated_character_model(
+        "Dilated GRU of DilatedRNN's Table 2: five layers of 256, dilations 4 to 64", "gru"
     ),
     **SEQUENCE_PRESETS,
 }

@@ -22,6 +22,7 @@ from ..scoring.metrics import Column, Metric, metrics_of
 from ..terminal import cell
 from . import classification, progress, sections
 from .page import Drawing, Experiment, Report, ReportTable, Sample
+from .surprise import surprise_figures
 
 SAMPLES = 5
 
@@ -57,7 +58,7 @@ def experiment_report(work: Path, figures: Sequence[Drawing] = (), samples: Sequ
         subtitle=", ".join(filter(None, facts)) or "An experiment of fairseq-plugins",
         notice=None,
         tables=[*_scores(found, data), *_training(found), *_attention(found), *picked],
-        figures=[*([curves] if curves else []), *matrices, *figures],
+        figures=[*([curves] if curves else []), *matrices, *figures, *surprise_figures({name: work})],
         samples=list(samples),
         experiments=[experiment_of(name, work)],
     )
@@ -80,7 +81,7 @@ def systems_report(works: Mapping[str, Path], title: str, subtitle: str, notice:
     figures: list[Drawing] = []
     samples: list[Sample] = []
     if trained:
-        figures.append(sections.learning_curves_figure(trained))
+        figures += [sections.learning_curves_figure(trained), *surprise_figures(trained)]
     prepared = next(filter(None, map(results.prepared_data, found.values())), None)
     if prepared:
         figures += progress.figures(trained, prepared.preparation.metric) + classification.figures(trained, prepared)

@@ -3,9 +3,9 @@
 A metric of your own is a file that a configuration names (``extensions: [my_metric.py]``), with a class and its
 registration::
 
-    class Perplexity(Metric):
-        name, label = "perplexity", "perplexity"
-        columns = (Column("perplexity", "perplexity", higher_is_better=False),)
+    class OutputPerplexity(Metric):
+        name, label = "output_perplexity", "perplexity of the outputs"
+        columns = (Column("output_perplexity", "perplexity of the outputs", higher_is_better=False),)
 
         def statistics(self, outputs, references):
             return np.array([[-sum(line), len(line)] for line in self.log_probabilities(outputs)])
@@ -13,7 +13,7 @@ registration::
         def scores_of(self, summed):
             return np.exp(summed[:1] / summed[1])
 
-    register_metric(Perplexity())
+    register_metric(OutputPerplexity())
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from .significance import SAMPLES, SEED, Comparison, paired_bootstrap
 BUILT_IN = {
     **{name: f".{name}" for name in ("bleu", "rouge")},
     **{name: f".{name}" for name in ("accuracy", "ranking", "copy_memory")},
+    **{name: ".likelihood" for name in ("perplexity", "bits_per_character")},
 }
 """Name → the module that registers it, imported when it is asked for."""
 
@@ -86,6 +87,7 @@ class Column:
         signature: the key in ``results.json`` of how it was computed; ``<key>_signature`` unless it is given
         paper: the key of the papers' figures in ``configs/tables``; None where they have none
         largest: the largest value that there is; None where there is no limit
+        digits: after the decimal point, in ``results.json``
     """
 
     key: str
@@ -96,6 +98,7 @@ class Column:
     signature: str = ""
     paper: str | None = None
     largest: float | None = None
+    digits: int = 2
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.label)
@@ -181,7 +184,7 @@ class Metric(ABC):
         values = self.scores_of(self.statistics(outputs, references).sum(axis=0))
         scores: dict[str, Any] = {}
         for column, value in zip(self.columns, values, strict=True):
-            scores[column.key] = round(float(value), 2)
+            scores[column.key] = round(float(value), column.digits)
             scores[column.signature] = self.signature(column, references)
         return scores
 

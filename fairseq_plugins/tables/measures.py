@@ -43,11 +43,14 @@ class Measure(ABC):
         return self.title
 
     @abstractmethod
-    def figures_of(self, flow: str | None, work: Path, found: Mapping[str, Any], small: bool) -> dict[str, float]:
+    def figures_of(
+        self, flow: str | None, variant: str | None, work: Path, found: Mapping[str, Any], small: bool
+    ) -> dict[str, float]:
         """Our figures of one experiment, by column.
 
         Args:
             flow: the attention flow that a row of the table is about; None where it is about a system
+            variant: the option of ``scripts/evaluate.sh`` that sets its results apart; None for none
             work: the experiment's work folder
             found: its ``results.json``
             small: whether it is of the small scale, where there is one test set
@@ -97,9 +100,14 @@ class Scores(Measure):
         """The key of the number that is given for each of several sets."""
         return next(iter(self._columns.values())).key
 
-    def figures_of(self, flow: str | None, work: Path, found: Mapping[str, Any], small: bool) -> dict[str, float]:
+    def figures_of(
+        self, flow: str | None, variant: str | None, work: Path, found: Mapping[str, Any], small: bool
+    ) -> dict[str, float]:
         if not self._has_several_sets:
             return {name: found[column.key] for name, column in self._columns.items()}
+        if variant is not None:
+            sets = ("test",) if small else self.sets
+            return {name: found["subsets"][f"{name} with {variant}"][self._first] for name in sets}
         if small:
             return {"test": found[self._first]}
         split_of = data_of(work, found).preparation.split_of
@@ -142,7 +150,9 @@ class Entropies(Measure):
     columns = {"entropy": "entropy"}
     analysis = "entropy"
 
-    def figures_of(self, flow: str | None, work: Path, found: Mapping[str, Any], small: bool) -> dict[str, float]:
+    def figures_of(
+        self, flow: str | None, variant: str | None, work: Path, found: Mapping[str, Any], small: bool
+    ) -> dict[str, float]:
         content = json.loads((work / "analysis" / f"{self.analysis}.json").read_text(encoding="utf-8"))
         return {"entropy": content["entropy"][flow]}
 

@@ -91,7 +91,7 @@ def figures_of(table: Table, row: Row, work: Path, found: Mapping[str, Any], sca
         InputError: a set was not evaluated.
     """
     try:
-        return table.measure.figures_of(row.flow, work, found, scale == "small")
+        return table.measure.figures_of(row.flow, row.variant, work, found, scale == "small")
     except (KeyError, FileNotFoundError) as error:
         raise InputError(f"{work}: {error} is missing there; run {table.command}") from None
 
@@ -110,7 +110,8 @@ def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], s
     if scale == "paper":
         difference = {column: ours[column] - row.figures[column] for column in columns if column in row.figures}
     significance = {}
-    if row.baseline in runs and row.system != row.baseline:
+    # Of a variant there is nothing to compare with.
+    if row.baseline in runs and row.system != row.baseline and row.variant is None:
         for run, baseline in zip(own, runs[row.baseline], strict=True):
             significance[run.seed] = table.measure.compared(baseline.work, run.work, run.found, columns)
     over_seeds = {}

@@ -36,6 +36,7 @@ class Row:
         uncertain: whether the paper's figure may belong to another row
         baseline: the row that significance is tested against, where it is not the table's
         bring: what a user has to bring for its data, where nobody may hand it out
+        variant: an option of scripts/evaluate.sh that sets its results apart (``cache``); None for none
     """
 
     system: str
@@ -47,6 +48,7 @@ class Row:
     uncertain: bool = False
     baseline: str | None = None
     bring: str | None = None
+    variant: str | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class SmallScale:
         train: options of fairseq-train
         generate: options of fairseq-generate
         systems: options of fairseq-train for the configurations whose name fits a pattern
+        name: of the prepared corpus; that of the corpus unless it is prepared in several ways
     """
 
     corpus: str
@@ -102,6 +105,7 @@ class SmallScale:
     train: Mapping[str, Any]
     generate: Mapping[str, Any]
     systems: Mapping[str, Mapping[str, Any]]
+    name: str = ""
 
     def train_options(self, model: str) -> dict[str, Any]:
         """The options of one configuration; of several patterns the last one wins."""
@@ -147,6 +151,7 @@ def load_table(name: str, recipe: str | None = None) -> Table:
             entry.get("uncertain", False),
             entry.get("baseline", content.get("baseline")),
             entry.get("bring"),
+            entry.get("variant"),
         )
         for entry in content["rows"]
     )
@@ -188,6 +193,7 @@ def load_small_scale(dataset: str) -> SmallScale:
         content.get("train", {}),
         content.get("generate", {}),
         content.get("systems", {}),
+        content.get("name", ""),
     )
 
 

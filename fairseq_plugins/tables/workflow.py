@@ -136,11 +136,10 @@ def plan_of(
             small = load_small_scale(configuration.dataset)
             train |= small.train_options(configuration.model)
             generate |= small.generate
-            text, prepared = (work / "corpora" / small.corpus / part for part in ("text", "data"))
-            corpora[small.corpus] = in_turn(
-                builtin_corpus(small.corpus, text, prepared, as_arguments(small.preparation))
-            )
-            requires = [f"corpora/{small.corpus}/data/preparation.json"]
+            corpus = small.name or small.corpus
+            text, prepared = (work / "corpora" / corpus / part for part in ("text", "data"))
+            corpora[corpus] = in_turn(builtin_corpus(small.corpus, text, prepared, as_arguments(small.preparation)))
+            requires = [f"corpora/{corpus}/data/preparation.json"]
         else:
             prepared = data or configuration.data_folder
         if max_update is not None:
@@ -150,7 +149,9 @@ def plan_of(
             place = ["--work", work / folder, "--data", prepared, "--gpus", min(gpus, 1)]
             steps = [[script("train"), path, *place, *as_arguments({**train, "seed": seed})]]
             sets = ("test",) if scale == "small" else table.measure.sets
-            steps += [[script("evaluate"), path, *place, "--subset", name, *as_arguments(generate)] for name in sets]
+            for variant in dict.fromkeys(row.variant for row in table.rows if row.config == path):
+                options = [*as_arguments(generate), *([f"--{variant}"] if variant else [])]
+                steps += [[script("evaluate"), path, *place, "--subset", name, *options] for name in sets]
             command = in_turn(steps)
             if gpus > 0:
                 slot = [sys.executable, "-m", "fairseq_plugins.tables.gpu_slots", "--", "bash", "-c", command]

@@ -180,8 +180,10 @@ def write_report(
     """Writes the table's report: learning curves, scores by length, attention, samples, and how to do it again."""
     # Not at the head of the file: they import PyTorch, which what is said before does not wait for.
     from ..report import classification, experiment, page, progress, sections
+    from ..report.surprise import surprise_figures
 
-    works = table.measure.systems({name: own[0].work for name, own in runs.items()})
+    variants = {row.system for row in table.rows if row.variant is not None}
+    works = table.measure.systems({name: own[0].work for name, own in runs.items() if name not in variants})
     # Differences are to the baseline.
     works = dict(sorted(works.items(), key=lambda item: item[0] != table.baseline))
     data = data_of(next(iter(works.values())), next(iter(runs.values()))[0].found)
@@ -198,6 +200,7 @@ def write_report(
         figures += sections.attention_figures(last, works[last], sections.example(data, experiment.SAMPLES))
     elif len({data_of(own[0].work, own[0].found).folder for own in runs.values()}) == 1:
         figures += classification.figures(works, data)
+    figures += surprise_figures(works)
     experiments = [experiment.experiment_of(name, work) for name, work in works.items()]
     rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
     shown = page.ReportTable("The table", list(columns), rows, list(notes))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.corpora.running_text import RunningTextPreparation
 from fairseq_plugins.experiments.prepared_data import PreparedData
 
 
@@ -18,4 +19,14 @@ def data(tmp_path: Path) -> PreparedData:
     for language in "de", "en":
         (folder / "bin" / f"dict.{language}.txt").write_text("a 1\n", encoding="utf-8")
     PairsPreparation(source_lang="de", target_lang="en", lowercase=True, tokenizer="moses").save(folder)
+    return PreparedData.load(folder)
+
+
+@pytest.fixture
+def text_data(tmp_path: Path) -> PreparedData:
+    """The same of running text."""
+    folder = tmp_path / "prepared text"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "dict.txt").write_text("a 1\n", encoding="utf-8")
+    RunningTextPreparation().save(folder)
     return PreparedData.load(folder)

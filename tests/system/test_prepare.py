@@ -28,6 +28,8 @@ MISSING = {
     "prepare_iwslt14_de_en.sh": ((*OUTPUT, "--archive", "absent"), "absent: no such file"),
     "prepare_nist_zh_en.sh": ((*OUTPUT, "--train", "t", "--nist", "absent"), "absent: no such folder"),
     "prepare_parallel.sh": ((*OUTPUT, *PAIR, "--train", "absent", "--valid", "v"), "absent.de: no such file"),
+    "prepare_ptb.sh": ((*OUTPUT, "--input", "absent"), "absent: there is none of ptb.train.txt"),
+    "prepare_text.sh": ((*OUTPUT, "--train", "absent", "--valid", "v"), "absent: no such file"),
 }
 
 

@@ -46,6 +46,25 @@ def test_the_papers_scale_on_gpus(tmp_path: Path) -> None:
     assert [step[step.index("--subset") + 1] for step in evaluations] == sets
 
 
+def test_language_models_are_evaluated_with_and_without_the_cache(tmp_path: Path) -> None:
+    plan = workflow.plan_of(load_table("mc_rnn_table_4"), tmp_path, "paper", [1], 0, None, None)
+    assert list(plan["experiments"]) == ["ptb/awd_lstm/seed_1", "ptb/mc_rnn_3/seed_1"]
+    train, *evaluations = (shlex.split(s) for s in plan["experiments"]["ptb/mc_rnn_3/seed_1"]["command"].split(" && "))
+    assert train[1].endswith("configs/ptb/mc_rnn_3.yaml")
+    sets = [(step[step.index("--subset") + 1], "--cache" in step) for step in evaluations]
+    assert sets == [("valid", False), ("test", False), ("valid", True), ("test", True)]
+
+
+def test_one_text_as_words_and_as_characters(tmp_path: Path) -> None:
+    plans = [
+        workflow.plan_of(load_table(name), tmp_path, "small", [1], 0, None, None)
+        for name in ("mc_rnn_table_4", "dilated_rnn_table_2")
+    ]
+    assert [list(plan["corpora"]) for plan in plans] == [["language_model"], ["language_model_characters"]]
+    assert "--characters" in plans[1]["corpora"]["language_model_characters"]
+    assert "--task language_model --output" in plans[0]["corpora"]["language_model"]
+
+
 def test_entropies_follow_the_evaluation(tmp_path: Path) -> None:
     plan = workflow.plan_of(load_table("dpn_table_5"), tmp_path, "paper", [1], 0, tmp_path / "other data", None)
     [(folder, one)] = plan["experiments"].items()

@@ -1,4 +1,4 @@
-"""A corpus that needs no download: German-English sentence pairs, and headline pairs, from grammars with a seed.
+"""A corpus that needs no download: German-English sentence pairs, headline pairs and a text, from grammars with a seed.
 
 ``python -m fairseq_plugins.corpora.builtin --task translation --output DIR`` writes it.
 
@@ -28,10 +28,21 @@ from fairseq_plugins.corpora.builtin.headlines import HeadlineSampler
 from fairseq_plugins.corpora.builtin.sentences import Sampler
 from fairseq_plugins.corpora.builtin.splits import SIZES, Pair, tokens
 
-__all__ = ["SIZES", "SUFFIXES", "generate_summarization", "generate_translation", "tokens", "word_for_word"]
+__all__ = [
+    "SIZES",
+    "SUFFIXES",
+    "TEXT",
+    "generate_summarization",
+    "generate_text",
+    "generate_translation",
+    "tokens",
+    "word_for_word",
+]
 
 SUFFIXES = {"translation": ("de", "en"), "summarization": ("article", "title")}
 """Of the files of each task: what is read, and what it becomes."""
+TEXT = "language_model"
+"""The task that has one text in each file: ``train.txt``, ``valid.txt`` and ``test.txt``."""
 
 _SOURCE_TOKENS = range(8, 20)
 _ARTICLE_TOKENS = range(15, 61)
@@ -63,3 +74,13 @@ def generate_summarization(seed: int = 1, sizes: Mapping[str, int] | None = None
         return len(tokens(pair[0])) in _ARTICLE_TOKENS and len(pair[1].split()) in _HEADLINE_WORDS
 
     return splits.split(sampler.pair, fits, sizes)
+
+
+def generate_text(seed: int = 1, sizes: Mapping[str, int] | None = None) -> dict[str, list[str]]:
+    """Lines of English by split: the targets of :func:`generate_translation`, as lower-cased tokens between spaces.
+
+    Raises:
+        InputError: ``sizes`` are not three numbers of lines, or more than the grammar has.
+    """
+    pairs = generate_translation(seed, sizes)
+    return {split: [" ".join(tokens(target)) for _, target in found] for split, found in pairs.items()}

@@ -9,7 +9,9 @@ from pathlib import Path
 from fairseq_plugins.corpora.builtin import (
     SIZES,
     SUFFIXES,
+    TEXT,
     generate_summarization,
+    generate_text,
     generate_translation,
     tokens,
     word_for_word,
@@ -53,6 +55,17 @@ def write(task: str, output: Path, seed: int, sizes: dict[str, int]) -> None:
         print(f"word for word with the lexicon: {score.score:.1f} BLEU on test")
 
 
+def write_text(output: Path, seed: int, sizes: dict[str, int]) -> None:
+    """Writes ``train.txt``, ``valid.txt`` and ``test.txt``, and says what they hold."""
+    corpus = generate_text(seed, sizes)
+    with atomic_directory(output) as folder:
+        for name, lines in corpus.items():
+            text = "".join(f"{line}\n" for line in lines)
+            (folder / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
+    words = {name: sum(len(line.split()) for line in lines) for name, lines in corpus.items()}
+    print(f"{output}: " + ", ".join(f"{len(corpus[name])} {name} lines of {words[name]} words" for name in corpus))
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(
@@ -61,15 +74,18 @@ def main() -> None:
         epilog="example: python -m fairseq_plugins.corpora.builtin --task translation --output work/builtin/raw",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--task", choices=tuple(SUFFIXES), default="translation", help="which pairs to write")
+    parser.add_argument("--task", choices=(*SUFFIXES, TEXT), default="translation", help="what to write")
     parser.add_argument("--output", type=Path, required=True, help="folder to write; an earlier corpus is replaced")
     parser.add_argument("--seed", type=int, default=1, help="another seed, another corpus")
     for name, size in SIZES.items():
-        parser.add_argument(f"--{name}", type=int, default=size, help=f"number of {name} pairs")
+        parser.add_argument(f"--{name}", type=int, default=size, help=f"number of {name} pairs or lines")
     add_version_argument(parser)
     arguments = parser.parse_args()
     sizes = {name: getattr(arguments, name) for name in SIZES}
-    report_input_errors(lambda: write(arguments.task, arguments.output, arguments.seed, sizes))
+    if arguments.task == TEXT:
+        report_input_errors(lambda: write_text(arguments.output, arguments.seed, sizes))
+    else:
+        report_input_errors(lambda: write(arguments.task, arguments.output, arguments.seed, sizes))
 
 
 if __name__ == "__main__":

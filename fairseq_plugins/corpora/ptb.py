@@ -1,0 +1,92 @@
+"""Penn Treebank as Mikolov et al. (2010) processed it, words or characters, the papers' benchmark of language models.
+
+    python -m fairseq_plugins.corpora.ptb --input ptb --output work/ptb/data
+    python -m fairseq_plugins.corpora.ptb --input ptb --characters --output work/ptb_characters/data
+
+``scripts/prepare_ptb.sh`` runs this. The text is the LDC's and must be given: ``ptb.train.txt``, ``ptb.valid.txt`` and
+``ptb.test.txt``, or ``ptb.char.train.txt`` and so on, whose characters stand between spaces and whose spaces are ``_``;
+plain or ``.gz``. Characters are made of either: they are the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairseq_plugins.corpora.pipeline import add_run_arguments
+from fairseq_plugins.corpora.running_text import METRICS, RunningTextPreparation, RunningTextRun
+from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.files import read_lines
+
+TOKENS = {
+    "words": {"train": 929_589, "valid": 73_760, "test": 82_430},
+    "characters": {"train": 5_017_482, "valid": 393_042, "test": 442_423},
+}
+"""Of the papers' sets, with the lines' ends."""
+
+
+def set_files(folder: Path, characters: bool) -> dict[str, Path]:
+    """The file of each set.
+
+    Raises:
+        InputError: one is missing.
+    """
+    stems = ["ptb.{}.txt", "ptb.char.{}.txt"] if characters else ["ptb.{}.txt"]
+    found = {}
+    for split in ("train", "valid", "test"):
+        names = [stem.format(split) + packed for stem in stems for packed in ("", ".gz")]
+        paths = [folder / name for name in names if (folder / name).is_file()]
+        if not paths:
+            raise InputError(f"{folder}: there is none of {', '.join(names)}: give the folder that holds them")
+        found[split] = paths[0]
+    return found
+
+
+def read_text(path: Path) -> Iterator[str]:
+    """The lines of a set as text; of characters between spaces, the words that they make up.
+
+    Raises:
+        InputError: a line of a file of characters has longer tokens; the message names file and line.
+    """
+    if ".char." not in path.name:
+        yield from read_lines(path)
+        return
+    blank = 0
+    for number, line in enumerate(read_lines(path), start=1):
+        characters = line.split()
+        if any(len(character) > 1 for character in characters):
+            raise InputError(f"{path}, line {number}: single characters between spaces are expected in this file")
+        if not characters:
+            # The files end with a space after the last line's end, which is no line.
+            blank += 1
+            continue
+        yield from [""] * blank
+        blank = 0
+        yield "".join(characters).replace("_", " ")
+
+
+def main() -> None:
+    """The command line: see ``--help``."""
+    parser = argparse.ArgumentParser(
+        prog="prepare_ptb.sh", description="Prepares Penn Treebank, as Mikolov et al. (2010) processed it."
+    )
+    parser.add_argument("--input", required=True, type=Path, metavar="DIR", help="holds ptb.train.txt and so on")
+    parser.add_argument("--characters", action="store_true", help="a token is a character, not a word")
+    add_run_arguments(parser)
+    arguments = parser.parse_args()
+    units = "characters" if arguments.characters else "words"
+    preparation = RunningTextPreparation(
+        units=units,
+        unknown_words=[] if arguments.characters else ["<unk>"],
+        metric=METRICS[units],
+    )
+    inputs = set_files(arguments.input, arguments.characters)
+    prepared = RunningTextRun(preparation, inputs, arguments.output, arguments.workers, read_text).prepare()
+    for split, expected in TOKENS[units].items():
+        if (found := prepared.splits[split]["tokens"]) != expected:
+            print(f"note: {split} has {found:,} tokens and the papers' {expected:,}: not comparable")
+
+
+if __name__ == "__main__":
+    report_input_errors(main)

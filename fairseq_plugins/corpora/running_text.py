@@ -1,0 +1,245 @@
+"""Running text, for language models: words as they are, or characters, with an end of sentence at each line's end.
+
+    python -m fairseq_plugins.corpora.running_text --train train.txt --valid valid.txt --test test.txt \\
+        --output work/mine/data
+
+``scripts/prepare_text.sh`` runs this. The output folder holds
+
+    tokens/{train,valid,test,test1,…}.txt     the lines as fairseq reads them, tokens between spaces
+    bin/                                      fairseq-preprocess's output: what fairseq-train reads
+    preparation.json                          every step applied, and all that is needed to apply it to new text
+
+The dictionary has no more rows than its types and fairseq's four symbols: ``</s>`` is the end of each line, ``<unk>``
+every unknown word, and ``<s>`` and ``<pad>`` are in no text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairseq_plugins.corpora.codec import UNKNOWN, Codec
+from fairseq_plugins.corpora.lines import map_lines, text_writer
+from fairseq_plugins.corpora.pipeline import Run, add_run_arguments
+from fairseq_plugins.corpora.preparation import Preparation
+from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer
+from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.files import atomic_directory, read_lines
+
+UNITS = ("words", "characters")
+METRICS = {"words": "perplexity", "characters": "bits_per_character"}
+"""What models of each unit are scored by, unless it is said otherwise."""
+SPACE = "\u2581"
+"""What stands for a space among characters."""
+SYMBOLS = ("<s>", "<pad>", "</s>")
+"""fairseq's own, which no text may hold: they would be read as the ends of lines and as padding."""
+SPECIAL_SYMBOLS = len(SYMBOLS) + 1
+
+
+@dataclasses.dataclass
+class RunningTextPreparation(Preparation):
+    """What was done to a running text."""
+
+    kind = "running_text"
+
+    units: str = "words"
+    """``words`` or ``characters``: what a token is."""
+    language: str = "en"
+    """Its code, by which Moses tokenises."""
+    tokenizer: str = "none"
+    lowercase: bool = False
+    unknown_words: list[str] = dataclasses.field(default_factory=lambda: [UNKNOWN])
+    """Words by which the text itself says that a word is unknown; to the model they are fairseq's ``<unk>``."""
+    dictionary_size: int | None = None
+    """The most types of the dictionary, fairseq's four symbols among them; None for all."""
+    metric: str = dataclasses.field(default="perplexity", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.units not in UNITS:
+            raise InputError(f"unknown units {self.units!r}: choose one of {', '.join(UNITS)}")
+        if self.tokenizer not in TOKENIZERS:
+            raise InputError(f"unknown tokenizer {self.tokenizer!r}: choose one of {', '.join(TOKENIZERS)}")
+        if self.dictionary_size is not None and self.dictionary_size <= SPECIAL_SYMBOLS:
+            raise InputError(
+                f"a dictionary of {self.dictionary_size} types has no words: {SPECIAL_SYMBOLS} are fairseq's own"
+            )
+
+    def dictionaries(self) -> list[str]:
+        return ["bin/dict.txt"]
+
+    @property
+    def has_characters(self) -> bool:
+        """Whether a token is a character."""
+        return self.units == "characters"
+
+    def encode(self, line: str) -> str:
+        """A line of text → tokens between spaces, without the line's end."""
+        if not self.has_characters:
+            return self._codec.encode(line)
+        return " ".join(SPACE if character == " " else character for character in self._codec.tokenize(line))
+
+    def decode(self, tokens: str) -> str:
+        """Tokens between spaces → a line of text."""
+        if self.has_characters:
+            return "".join(tokens.split(" ")).replace(SPACE, " ")
+        return self._codec.detokenize(self._codec.decode(tokens))
+
+    @functools.cached_property
+    def _codec(self) -> Codec:
+        tokenizer = Tokenizer(self.language, self.tokenizer, escape=False, lowercase=self.lowercase)
+        return Codec(tokenizer, unknown_words=self.unknown_words)
+
+
+class RunningTextRun(Run):
+    """The steps from text files to fairseq's binary form."""
+
+    folders = ("tokens", "bin")
+    preparation: RunningTextPreparation
+
+    def __init__(
+        self,
+        preparation: RunningTextPreparation,
+        inputs: Mapping[str, Path],
+        output: str | os.PathLike[str],
+        workers: int = 1,
+        read: Callable[[Path], Iterator[str]] = read_lines,
+    ) -> None:
+        """
+        Args:
+            preparation: what to do; what is counted on the way is not read from it.
+            inputs: split (``train``, ``valid``, ``test``, ``test1``, …) → its file, plain or ``.gz``.
+            output: the folder to write; new, empty, or from an earlier run.
+            workers: processes for tokenisation and fairseq-preprocess.
+            read: the lines of text in a file.
+
+        Raises:
+            InputError: a file is missing, or there is no worker.
+        """
+        super().__init__(preparation, {split: [path] for split, path in inputs.items()}, output, workers)
+        self._read = read
+
+    def steps(self) -> Mapping[str, Callable[[], Any]]:
+        return {"text": self._write_text, "bin": self._write_bin}
+
+    def results(self) -> dict[str, Any]:
+        size = sum(1 for _ in read_lines(self.output / "bin" / "dict.txt")) + SPECIAL_SYMBOLS
+        print(f"{self.output / 'bin'}: a dictionary of {size:,} types, {SPECIAL_SYMBOLS} of them fairseq's own")
+        return {
+            "splits": {split: {**self.given[split], **counts} for split, counts in self.found["text"].items()},
+            "dictionary_sizes": {"text": size},
+            "commands": [self.found["bin"]],
+        }
+
+    def _write_text(self) -> dict[str, dict[str, int]]:
+        counts = {}
+        known: set[str] = set()
+        with atomic_directory(self.output / "tokens") as folder:
+            for split in sorted(self.inputs, key=lambda split: split != "train"):
+                [path] = self.inputs[split]
+                counts[split] = self._write_split(path, folder / f"{split}.txt", known, split == "train")
+        for split, count in counts.items():
+            unknown = f", {count['unknown']:,} of them unknown" if count["unknown"] else ""
+            print(f"{split}: {count['lines']:,} lines, {count['tokens']:,} tokens with the lines' ends{unknown}")
+        return counts
+
+    def _write_split(self, path: Path, output: Path, known: set[str], learns: bool) -> dict[str, int]:
+        """Writes one set, and counts its tokens; the training text's types become ``known``."""
+        types: collections.Counter[str] = collections.Counter()
+        lines = 0
+        with text_writer(output) as stream:
+            pairs = map_lines(self.preparation.encode, self._read(path), self.workers, f"tokens of {output.stem}")
+            for lines, (_, line) in enumerate(pairs, start=1):
+                tokens = line.split()
+                self._check(path, lines, tokens, None if learns else known)
+                types.update(tokens)
+                stream.write(line + "\n")
+        if not types:
+            raise InputError(f"{path} is empty: a language model needs text")
+        if learns:
+            most = self.preparation.dictionary_size
+            own = [(word, count) for word, count in types.most_common() if word != UNKNOWN]
+            # fairseq-preprocess orders words that are as frequent by themselves; which of them it drops is its choice.
+            known.update(word for word, _ in own[: None if most is None else most - SPECIAL_SYMBOLS])
+        unknown = sum(count for word, count in types.items() if word not in known)
+        return {"lines": lines, "tokens": types.total() + lines, "unknown": unknown}
+
+    def _check(self, path: Path, line: int, tokens: Sequence[str], known: set[str] | None) -> None:
+        for symbol in SYMBOLS:
+            if symbol in tokens:
+                raise InputError(f"{path}, line {line}: '{symbol}' is a symbol of fairseq's own: write it otherwise")
+        if known is not None and self.preparation.has_characters:
+            for character in tokens:
+                if character not in known:
+                    raise InputError(
+                        f"{path}, line {line}: the character '{character}' is not in the training text: "
+                        f"remove it, or add it there"
+                    )
+
+    def _write_bin(self) -> str:
+        arguments = ["--only-source", "--padding-factor", "1"]
+        tests = [split for split in self.inputs if split.startswith("test")]
+        for option, splits in (("train", ["train"]), ("valid", ["valid"]), ("test", tests)):
+            if splits:
+                arguments += [f"--{option}pref", ",".join(f"tokens/{split}.txt" for split in splits)]
+        if self.preparation.dictionary_size is not None:
+            arguments += ["--nwordssrc", str(self.preparation.dictionary_size)]
+        with atomic_directory(self.output / "bin") as folder:
+            return self.fairseq_preprocess(arguments, folder, "bin")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="prepare_text.sh",
+        description="Prepares running text for language models. FILE is UTF-8, plain or .gz; each line's end is a "
+        "token too. Nothing is lower-cased or tokenised unless asked: words are what stands between spaces.",
+    )
+    parser.add_argument("--train", required=True, type=Path, metavar="FILE")
+    parser.add_argument("--valid", required=True, type=Path, metavar="FILE")
+    parser.add_argument("--test", default="", metavar="FILE[,FILE...]", help="become test, test1, ...")
+    parser.add_argument("--characters", action="store_true", help="a token is a character, not a word")
+    parser.add_argument("--words", type=int, metavar="N", help="the N most frequent words, 4 of them fairseq's symbols")
+    parser.add_argument("--language", default="en", metavar="CODE", help="for Moses; default: %(default)s")
+    parser.add_argument("--tokenizer", choices=TOKENIZERS, default="none", help="default: %(default)s")
+    parser.add_argument("--lowercase", action="store_true")
+    parser.add_argument(
+        "--unknown-words",
+        default=UNKNOWN,
+        metavar="WORD[,WORD]",
+        help="by which the text says that a word is unknown; default: %(default)s",
+    )
+    parser.add_argument("--metric", metavar="NAME", help="default: perplexity, or bits_per_character")
+    add_run_arguments(parser)
+    return parser
+
+
+def main() -> None:
+    """The command line: see ``--help``."""
+    arguments = _parser().parse_args()
+    if arguments.characters and arguments.words is not None:
+        raise InputError("--words goes with words: of characters the dictionary holds all")
+    units = "characters" if arguments.characters else "words"
+    tests = [Path(name) for name in arguments.test.split(",") if name]
+    inputs = {"train": arguments.train, "valid": arguments.valid}
+    inputs |= {f"test{number or ''}": path for number, path in enumerate(tests)}
+    preparation = RunningTextPreparation(
+        units=units,
+        language=arguments.language,
+        tokenizer=arguments.tokenizer,
+        lowercase=arguments.lowercase,
+        # Among characters, "<unk>" is five of them.
+        unknown_words=[] if arguments.characters else list(filter(None, arguments.unknown_words.split(","))),
+        dictionary_size=arguments.words,
+        metric=arguments.metric or METRICS[units],
+    )
+    RunningTextRun(preparation, inputs, arguments.output, arguments.workers).prepare()
+
+
+if __name__ == "__main__":
+    report_input_errors(main)

@@ -1,0 +1,86 @@
+"""``--criterion activation_regularized_cross_entropy``: cross-entropy with AR and TAR (Merity, McCann and Socher 2017,
+"Revisiting Activation Regularization for Language RNNs"), for models that return their last layer's output.
+"""
+
+# No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq.criterions import register_criterion
+from fairseq.criterions.cross_entropy import CrossEntropyCriterion, CrossEntropyCriterionConfig
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
+from torch import Tensor
+
+from ..errors import InputError
+
+
+@dataclass
+class ActivationRegularizedCrossEntropyConfig(CrossEntropyCriterionConfig):
+    """The options of ``activation_regularized_cross_entropy``."""
+
+    activation_regularization: float = field(
+        default=0.0,
+        metadata={"help": "alpha: weight of the mean square of the last layer's output, after dropout (AR)"},
+    )
+    temporal_activation_regularization: float = field(
+        default=0.0,
+        metadata={"help": "beta: weight of the mean square of its change from step to step, before dropout (TAR)"},
+    )
+
+
+@register_criterion("activation_regularized_cross_entropy", dataclass=ActivationRegularizedCrossEntropyConfig)
+class ActivationRegularizedCrossEntropyCriterion(CrossEntropyCriterion):
+    """In training, cross-entropy a token + alpha mean (m h_t)^2 + beta mean (h_t - h_(t-1))^2, m being dropout's mask.
+
+    What is logged, and validated by, is the cross-entropy alone.
+
+    Raises:
+        InputError: a weight below 0, or (at the first batch) a model that does not return its last layer's output.
+    """
+
+    def __init__(
+        self,
+        task: FairseqTask,
+        sentence_avg: bool,
+        activation_regularization: float,
+        temporal_activation_regularization: float,
+    ) -> None:
+        super().__init__(task, sentence_avg)
+        if min(activation_regularization, temporal_activation_regularization) < 0:
+            raise InputError("--activation-regularization and --temporal-activation-regularization are at least 0")
+        self.alpha, self.beta = activation_regularization, temporal_activation_regularization
+
+    def forward(
+        self, model: BaseFairseqModel, sample: dict[str, Any], reduce: bool = True
+    ) -> tuple[Tensor, int, dict[str, Any]]:
+        """The summed loss of a batch, the number that gradients are divided by, and what is logged."""
+        output = model(**sample["net_input"])
+        loss, _ = self.compute_loss(model, output, sample, reduce=reduce)
+        sample_size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
+        logged = {
+            "loss": loss.data,
+            "ntokens": sample["ntokens"],
+            "nsentences": sample["target"].size(0),
+            "sample_size": sample_size,
+        }
+        if model.training and (self.alpha or self.beta):
+            # What is divided by the sample size later.
+            loss = loss + sample_size * self._regularization(output[1], sample)
+        return loss, sample_size, logged
+
+    def _regularization(self, extra: dict[str, Any], sample: dict[str, Any]) -> Tensor:
+        if "undropped_output" not in extra:
+            raise InputError(
+                "--criterion activation_regularized_cross_entropy needs recurrent_lm or an architecture of it: "
+                "take cross_entropy"
+            )
+        # (T, B, H)
+        dropped, undropped = extra["dropped_output"].float(), extra["undropped_output"].float()
+        change = undropped[1:] - undropped[:-1]
+        if sample["ntokens"] < sample["target"].numel():
+            is_real = sample["target"].t().ne(self.padding_idx)
+            dropped, change = dropped[is_real], change[is_real[1:]]
+        regularization = self.alpha * dropped.square().mean()
+        # A window of one step has no change.
+        return regularization + self.beta * change.square().mean() if change.numel() else regularization

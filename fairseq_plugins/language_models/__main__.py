@@ -1,0 +1,137 @@
+"""Trained language models at work; ``scripts/evaluate.sh``, ``perplexity.sh`` and ``generate_text.sh`` run this.
+
+python -m fairseq_plugins.language_models score CHECKPOINT --subset test [--cache]
+python -m fairseq_plugins.language_models perplexity CHECKPOINT < text
+python -m fairseq_plugins.language_models generate CHECKPOINT --tokens 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from pathlib import Path
+
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments.command_line import main_of
+from fairseq_plugins.files import read_lines
+
+
+def main(arguments: list[str]) -> None:
+    """The command line: see ``--help``."""
+    options = _parser().parse_args(arguments)
+    # Not at the head of the file: what is wrong in the arguments is said before PyTorch is there.
+    from fairseq_plugins import register
+    from fairseq_plugins.experiments import results
+
+    register()
+    results.load_extensions_of([options.checkpoint])
+    from fairseq_plugins.language_models.evaluation import LanguageModel
+
+    model = LanguageModel.load(options.checkpoint, options.data, _device(options.gpus))
+    options.run(model, options)
+
+
+def _score(model, options: argparse.Namespace) -> None:
+    """``P-<line> TAB <log probabilities>`` for each line of a set."""
+    from fairseq_plugins.language_models.evaluation import by_line
+
+    lines = model.lines_of(options.subset)
+    values, seconds = _read(model, lines, options)
+    for number, line in enumerate(by_line(values, lines)):
+        print(f"P-{number}\t{' '.join(f'{value:.6f}' for value in line)}")
+    print(f"Read {len(lines)} lines in {seconds:.1f}s ({len(lines) / seconds:.2f} lines/s)")
+
+
+def _perplexity(model, options: argparse.Namespace) -> None:
+    """The perplexity of the standard input, or its bits per character; with ``--words``, each token's surprise."""
+    from fairseq_plugins.language_models.evaluation import by_line
+
+    lines = model.encoded(list(read_lines("/dev/stdin")), "the standard input")
+    values, _ = _read(model, lines, options)
+    if options.words:
+        for line, surprises in zip(lines, by_line(values, lines), strict=True):
+            for token, value in zip([*line.split(), "</s>"], surprises, strict=True):
+                print(f"{token}\t{-value / math.log(2):.3f}")
+    unknown = sum(token not in model.dictionary for line in lines for token in line.split())
+    mean = -values.double().mean().item()
+    note = f", {unknown:,} of them unknown words" if unknown else ""
+    if model.preparation.has_characters:
+        print(f"bits per character {mean / math.log(2):.4f} ({len(values):,} tokens with the lines' ends{note})")
+    else:
+        print(f"perplexity {math.exp(mean):.2f} ({len(values):,} tokens with the lines' ends{note})")
+
+
+def _generate(model, options: argparse.Namespace) -> None:
+    from fairseq_plugins.language_models.sampling import sample
+
+    prompt, temperature = options.prompt, options.temperature
+    for line in sample(model, options.tokens, options.seed, prompt, temperature, options.top_k):
+        print(line)
+
+
+def _read(model, lines: list[str], options: argparse.Namespace):
+    """The logarithm of each token's probability, and the seconds without those of a search for the cache's settings."""
+    from fairseq_plugins.language_models.cache import CacheSettings, searched_settings
+
+    settings = None
+    given = {name: getattr(options, f"cache_{name}") for name in ("window", "theta", "weight")}
+    given = {name: value for name, value in given.items() if value is not None}
+    if given:
+        settings = CacheSettings(**given)
+    elif options.cache:
+        settings = searched_settings(model)
+    if settings is not None:
+        print(f"continuous cache: window {settings.window}, theta {settings.theta}, weight {settings.weight}")
+    started = time.monotonic()
+    reading = model.read(model.numbers(lines), keeps_outputs=settings is not None)
+    values = reading.log_probabilities if settings is None else settings.of(reading)
+    return values, max(time.monotonic() - started, 1e-9)
+
+
+def _device(gpus: int | None) -> str:
+    import torch
+
+    if gpus and not torch.cuda.is_available():
+        raise InputError("--gpus 1: PyTorch sees no GPU here; 0 is the CPU")
+    return "cuda" if gpus != 0 and torch.cuda.is_available() else "cpu"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_plugins.language_models", description="Trained language models at work."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, run, text in (
+        ("score", _score, "how probable each token of a prepared set is"),
+        ("perplexity", _perplexity, "the perplexity of the text on the standard input, or its bits per character"),
+        ("generate", _generate, "draws text"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(run=run)
+        command.add_argument("checkpoint", type=Path, metavar="CHECKPOINT")
+        command.add_argument("--data", type=Path, metavar="DIR", help="prepared data; that of the training by default")
+        command.add_argument(
+            "--gpus", type=int, choices=(0, 1), help="0 for the CPU; a GPU where there is one by default"
+        )
+        if name == "generate":
+            command.add_argument("--tokens", type=int, default=200, metavar="N", help="default: %(default)s")
+            command.add_argument("--prompt", default="", metavar="TEXT", help="how the first line begins")
+            command.add_argument("--temperature", type=float, default=1.0, metavar="X", help="default: %(default)s")
+            command.add_argument("--top-k", type=int, metavar="N", help="draw from the N most probable tokens alone")
+            command.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
+            continue
+        cache = command.add_argument_group("continuous cache")
+        cache.add_argument("--cache", action="store_true", help="with what a search on the validation set chooses")
+        cache.add_argument("--cache-window", type=int, metavar="N", help="words that it holds; its own choice: 500")
+        cache.add_argument("--cache-theta", type=float, metavar="X", help="how much likeness counts: 1.0")
+        cache.add_argument("--cache-weight", type=float, metavar="X", help="lambda, its share: 0.1")
+        if name == "score":
+            command.add_argument("--subset", default="test", metavar="NAME", help="default: %(default)s")
+        else:
+            command.add_argument("--words", action="store_true", help="each token with its surprise in bits, too")
+    return parser
+
+
+if __name__ == "__main__":
+    main_of(main)

@@ -1,0 +1,88 @@
+"""The continuous cache over a trained model, with settings that a search on the validation set has found."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from ..errors import InputError
+from ..files import sha256, write_json
+from ..modules.continuous_cache import cache_probabilities, with_cache
+from .evaluation import LanguageModel, Reading
+
+WINDOWS = (100, 500, 2000)
+THETAS = (0.1, 0.3, 0.6, 1.0)
+WEIGHTS = (0.05, 0.1, 0.15, 0.2, 0.3)
+
+
+@dataclass(frozen=True)
+class CacheSettings:
+    """Of :mod:`fairseq_plugins.modules.continuous_cache`.
+
+    Attributes:
+        window: pairs of output and word
+        theta: how much likeness counts
+        weight: lambda, the cache's share
+
+    Raises:
+        InputError: a number that cannot be.
+    """
+
+    window: int = 500
+    theta: float = 1.0
+    weight: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.window < 1 or self.theta < 0 or not 0 < self.weight < 1:
+            raise InputError(
+                f"a cache has a window of at least 1, a theta of at least 0 and a weight between 0 and 1, "
+                f"not {self.window}, {self.theta} and {self.weight}"
+            )
+
+    def of(self, reading: Reading) -> Tensor:
+        """The logarithms of probabilities (N,) with the cache."""
+        cache = cache_probabilities(reading.outputs, reading.tokens, self.window, self.theta)
+        return with_cache(reading.log_probabilities, cache, self.window, self.weight)
+
+
+def search(
+    reading: Reading,
+    windows: Sequence[int] = WINDOWS,
+    thetas: Sequence[float] = THETAS,
+    weights: Sequence[float] = WEIGHTS,
+) -> tuple[CacheSettings, list[dict[str, float]]]:
+    """The settings of the lowest perplexity, and what was tried, each with its perplexity."""
+    tried = []
+    for window, theta in itertools.product(windows, thetas):
+        cache = cache_probabilities(reading.outputs, reading.tokens, window, theta)
+        for weight in weights:
+            mean = with_cache(reading.log_probabilities, cache, window, weight).mean().item()
+            tried.append({**asdict(CacheSettings(window, theta, weight)), "perplexity": math.exp(-mean)})
+    best = min(tried, key=lambda each: each["perplexity"])
+    return CacheSettings(best["window"], best["theta"], best["weight"]), tried
+
+
+def settings_file(checkpoint: Path) -> Path:
+    """Where the settings of a checkpoint's cache stand, beside it."""
+    return checkpoint.with_name(f"{checkpoint.stem}.cache.json")
+
+
+def searched_settings(model: LanguageModel) -> CacheSettings:
+    """The settings that the validation set chooses: what an earlier search for this checkpoint has written, or a new
+    one writes."""
+    path = settings_file(model.path)
+    checksum = sha256(model.path)
+    if path.is_file():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["checkpoint_sha256"] == checksum:
+            return CacheSettings(**found["chosen"])
+    reading = model.read(model.numbers(model.lines_of("valid")))
+    chosen, tried = search(reading)
+    write_json(path, {"chosen": asdict(chosen), "checkpoint_sha256": checksum, "set": "valid", "tried": tried})
+    return chosen

@@ -1,0 +1,145 @@
+"""How probable a text is to a trained language model: one stream, window after window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from fairseq import checkpoint_utils
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from ..checkpoints import architecture, checked_checkpoint, trained_on
+from ..corpora.preparation import Preparation
+from ..corpora.running_text import RunningTextPreparation
+from ..errors import InputError
+from ..files import read_lines
+from ..models.carried_states import CarriedStates
+from ..models.recurrent_language_model import RecurrentLanguageModel
+
+WINDOW = 70
+"""Tokens that are read at once; no result depends on it."""
+CHARACTERS_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a model made of N tokens.
+
+    Attributes:
+        tokens: (N,)
+        log_probabilities: natural logarithms, of each token after those before it (N,)
+        outputs: the last layer's output before each token (N, H); (0, H) where nobody wants it
+    """
+
+    tokens: Tensor
+    log_probabilities: Tensor
+    outputs: Tensor
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A trained model, the data that it was trained on, and the dictionary of both."""
+
+    path: Path
+    model: RecurrentLanguageModel
+    dictionary: Dictionary
+    folder: Path
+    preparation: RunningTextPreparation
+    device: str = "cpu"
+
+    @classmethod
+    def load(cls, path: Path, data: Path | None = None, device: str = "cpu") -> LanguageModel:
+        """Reads a checkpoint.
+
+        Args:
+            path: the checkpoint
+            data: the prepared data; None for that of its training
+            device: ``cpu``, ``cuda``, …
+
+        Raises:
+            InputError: it is not a checkpoint of a recurrent language model, or its data is not there, or another.
+        """
+        state = checked_checkpoint(path)
+        # Looked at before the model is made: a translation model's data is of another kind, which says less.
+        from fairseq.models import ARCH_MODEL_REGISTRY
+
+        if not issubclass(ARCH_MODEL_REGISTRY[str(architecture(state))], RecurrentLanguageModel):
+            raise InputError(
+                f"{path}: '{architecture(state)}' is no recurrent language model; give a checkpoint of recurrent_lm"
+            )
+        folder = data or trained_on(state, str(path))
+        preparation = Preparation.load(folder)
+        if not isinstance(preparation, RunningTextPreparation):
+            raise InputError(f"{folder}: a corpus of the kind '{preparation.kind}', but this needs running text")
+        overrides = {"data": str(folder / "bin")}
+        try:
+            [model], _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], overrides)
+        except RuntimeError as error:
+            if "size mismatch" not in str(error):
+                raise
+            raise InputError(f"{path}: the dictionary of {folder} is of another size; give its own data") from None
+        return cls(path, model.eval().to(device), task.source_dictionary, folder, preparation, device)
+
+    def lines_of(self, subset: str) -> list[str]:
+        """A prepared set, its tokens between spaces.
+
+        Raises:
+            InputError: there is none.
+        """
+        path = self.folder / "tokens" / f"{self.preparation.split_of(subset)}.txt"
+        if not path.is_file():
+            known = sorted(file.stem for file in path.parent.glob("*.txt"))
+            raise InputError(f"{path}: no such file; the prepared sets are {', '.join(known)}")
+        return list(read_lines(path))
+
+    def encoded(self, text: Iterable[str], name: str) -> list[str]:
+        """Lines of text as tokens between spaces.
+
+        Args:
+            text: the lines
+            name: of the text, in errors
+
+        Raises:
+            InputError: there is nothing, or it has characters that the model knows nothing of.
+        """
+        lines = [self.preparation.encode(line) for line in text]
+        if not lines:
+            raise InputError(f"{name} is empty")
+        if self.preparation.has_characters:
+            for number, line in enumerate(lines, start=1):
+                unknown = sorted({token for token in line.split() if token not in self.dictionary})
+                if unknown:
+                    raise InputError(
+                        f"{name}, line {number}: the model's dictionary lacks {' '.join(unknown[:CHARACTERS_SHOWN])}: "
+                        f"remove what it was not trained on"
+                    )
+        return lines
+
+    def numbers(self, lines: Sequence[str]) -> Tensor:
+        """Lines of tokens as the model reads them (N,), each with its end."""
+        encode = self.dictionary.encode_line
+        return torch.cat([encode(line, add_if_not_exist=False).long() for line in lines])
+
+    @torch.no_grad()
+    def read(self, tokens: Tensor, window: int = WINDOW, keeps_outputs: bool = True) -> Reading:
+        """Reads a text (N,) as one stream, its first token after a line's end."""
+        before = torch.cat([tokens.new_tensor([self.dictionary.eos()]), tokens[:-1]])
+        carried = CarriedStates()
+        log_probabilities, outputs = [], []
+        for source, target in zip(before.split(window), tokens.split(window), strict=True):
+            source, target = source.to(self.device), target.to(self.device)
+            logits, extra = self.model(source.unsqueeze(0), carried=carried)
+            scores = logits[0].log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+            log_probabilities.append(scores.gather(1, target.unsqueeze(1)).squeeze(1))
+            output = extra["undropped_output"].squeeze(1)
+            outputs.append(output if keeps_outputs else output[:0])
+        return Reading(tokens.to(self.device), torch.cat(log_probabilities), torch.cat(outputs))
+
+
+def by_line(values: Tensor, lines: Sequence[str]) -> list[list[float]]:
+    """Values of each token (N,), by line; each line has its end."""
+    sizes = [len(line.split()) + 1 for line in lines]
+    return [part.tolist() for part in values.split(sizes)]

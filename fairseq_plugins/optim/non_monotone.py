@@ -1,0 +1,93 @@
+"""``--lr-scheduler non_monotone``: one learning rate, and averaging or an end when validation stops getting better.
+
+That is when the validation loss of an epoch is above the lowest of all epochs but the last n before it (Merity, Keskar
+and Socher 2018, Algorithm 1; ``--non-monotone-interval``). ``--when-non-monotone average`` then has
+``--optimizer asgd`` begin to average (NT-ASGD); ``stop``, for AWD-LSTM's finetuning, makes the learning rate 0, at
+which training ends.
+"""
+
+# No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.optim import FairseqOptimizer
+from fairseq.optim.lr_scheduler import FairseqLRScheduler, register_lr_scheduler
+from omegaconf import II
+
+from ..errors import InputError
+from .asgd import Rates
+from .averaged_weights import averaged_optimizer
+
+logger = logging.getLogger(__name__)
+
+ACTIONS = ChoiceEnum(["average", "stop"])
+
+
+@dataclass
+class NonMonotoneConfig(FairseqDataclass):
+    """The options of ``non_monotone``."""
+
+    non_monotone_interval: int = field(
+        default=5, metadata={"help": "n: the epochs whose validation losses do not count yet"}
+    )
+    when_non_monotone: ACTIONS = field(
+        default="average",
+        metadata={
+            "help": "average: begin to average (--optimizer asgd); stop: end the training (with --stop-min-lr 0)"
+        },
+    )
+    stop_min_lr: float = II("optimization.stop_min_lr")
+    lr: Rates = II("optimization.lr")
+
+
+@register_lr_scheduler("non_monotone", dataclass=NonMonotoneConfig)
+class NonMonotone(FairseqLRScheduler):
+    """See the head of this file.
+
+    Raises:
+        InputError: there is nothing to average, or the training would not end.
+    """
+
+    def __init__(self, cfg: NonMonotoneConfig, optimizer: FairseqOptimizer) -> None:
+        super().__init__(cfg, optimizer)
+        self._losses: list[float] = []
+        self._lr = cfg.lr[0]
+        self._averages = str(cfg.when_non_monotone) == "average"
+        if self._averages:
+            if averaged_optimizer(optimizer) is None:
+                raise InputError("--lr-scheduler non_monotone needs --optimizer asgd, which it has average")
+            averaged_optimizer(optimizer).wait_to_average()
+        elif cfg.stop_min_lr < 0:
+            raise InputError("--when-non-monotone stop needs --stop-min-lr 0, or the training would not end")
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"lr": self._lr, "losses": self._losses}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._lr, self._losses = state_dict["lr"], list(state_dict["losses"])
+
+    def step(self, epoch: int, val_loss: float | None = None) -> float:
+        """Takes the validation loss at an epoch's end."""
+        if val_loss is not None:
+            earlier = self._losses[: -self.cfg.non_monotone_interval or None]
+            if earlier and val_loss > min(earlier):
+                self._act(epoch)
+            self._losses.append(float(val_loss))
+        return self.step_update(0)
+
+    def step_update(self, num_updates: int) -> float:
+        """The learning rate stays."""
+        self.optimizer.set_lr(self._lr)
+        return self._lr
+
+    def _act(self, epoch: int) -> None:
+        if not self._averages:
+            logger.info(f"epoch {epoch}: the validation loss does not fall any more: this is the end")
+            self._lr = 0.0
+            return
+        optimizer = averaged_optimizer(self.optimizer)
+        if not optimizer.is_averaging:
+            logger.info(f"epoch {epoch}: the validation loss does not fall any more: averaging begins")
+            optimizer.begin_averaging()

@@ -1,0 +1,143 @@
+"""Running text: what becomes of lines, words and characters, and input that cannot be used."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairseq_plugins.corpora.builtin import generate_text
+from fairseq_plugins.corpora.ptb import read_text, set_files
+from fairseq_plugins.corpora.running_text import SPACE, RunningTextPreparation, RunningTextRun
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments.prepared_data import PreparedData
+from tests.commands import CHECKOUT, run_command
+
+TRAIN = " the cat saw <unk> \n the dog saw N cats \n\n a cat \n"
+VALID = "the cat ran\n"
+TEST = "a dog saw the zebra"
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    for name, text in (("train", TRAIN), ("valid", VALID), ("test", TEST)):
+        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def no_binarising(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_bin(run: RunningTextRun) -> str:
+        (run.output / "bin").mkdir(exist_ok=True)
+        (run.output / "bin" / "dict.txt").write_text("word 1\n")
+        return "none"
+
+    monkeypatch.setattr(RunningTextRun, "_write_bin", write_bin)
+
+
+def prepare(folder: Path, *options: object, status: int = 0):
+    command = [CHECKOUT / "scripts" / "prepare_text.sh", "--train", folder / "train.txt"]
+    command += ["--valid", folder / "valid.txt", "--test", folder / "test.txt", "--output", folder / "out"]
+    return run_command([*map(str, command), "--workers", "1", *map(str, options)], status=status, PYTHON=sys.executable)
+
+
+def run(folder: Path, **choices: object) -> RunningTextPreparation:
+    inputs = {split: folder / f"{split}.txt" for split in ("train", "valid", "test")}
+    return RunningTextRun(RunningTextPreparation(**choices), inputs, folder / "out").prepare()
+
+
+def test_from_text_to_numbers(texts: Path) -> None:
+    prepare(texts)
+    data = PreparedData.load(texts / "out")
+    splits = data.preparation.splits
+    assert {name: splits[name]["tokens"] for name in splits} == {"train": 11 + 4, "valid": 3 + 1, "test": 5 + 1}
+    assert splits["train"]["unknown"] == 1, "what the text itself calls unknown"
+    assert splits["test"]["unknown"] == 1, "zebra"
+    words = [line.split()[0] for line in (texts / "out" / "bin" / "dict.txt").read_text().splitlines()]
+    assert sorted(words) == ["N", "a", "cat", "cats", "dog", "saw", "the"], "as many rows as words, and none made up"
+    assert data.preparation.dictionary_sizes == {"text": 7 + 4}
+    assert (texts / "out" / "tokens" / "train.txt").read_text().splitlines()[2] == "", "an empty line is a line's end"
+    assert data.arguments()[0] == str(texts / "out" / "bin")
+    assert prepare(texts).stdout.endswith("is up to date\n")
+
+
+def test_most_frequent_words(texts: Path) -> None:
+    prepare(texts, "--words", 7)
+    assert len((texts / "out" / "bin" / "dict.txt").read_text().splitlines()) == 3
+
+
+@pytest.mark.usefixtures("no_binarising")
+def test_characters(texts: Path) -> None:
+    (texts / "valid.txt").write_text("the cat\n")
+    (texts / "test.txt").write_text("cats  saw\n")
+    preparation = run(texts, units="characters", unknown_words=[], metric="bits_per_character")
+    assert preparation.splits["test"]["tokens"] == 8 + 1
+    assert (texts / "out" / "tokens" / "test.txt").read_text() == f"c a t s {SPACE} s a w\n"
+    assert preparation.decode(f"c a t {SPACE} s") == "cat s"
+
+
+@pytest.mark.usefixtures("no_binarising")
+@pytest.mark.parametrize(
+    ("changed", "choices", "message"),
+    [
+        ({"valid": "the cät\n"}, {"units": "characters", "unknown_words": []}, "valid.txt, line 1: the character 'ä'"),
+        ({"train": "a\nb </s> c\n"}, {}, "train.txt, line 2: '</s>' is a symbol of fairseq's own"),
+        ({"test": ""}, {}, "test.txt is empty"),
+        ({}, {"dictionary_size": 4}, "a dictionary of 4 types has no words"),
+        ({}, {"units": "syllables"}, "unknown units 'syllables'"),
+    ],
+)
+def test_bad_input(texts: Path, changed: dict[str, str], choices: dict[str, object], message: str) -> None:
+    for name, text in changed.items():
+        (texts / f"{name}.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        run(texts, **choices)
+    assert not (texts / "out").exists()
+
+
+def test_words_of_characters(texts: Path) -> None:
+    finished = prepare(texts, "--characters", "--words", 10, status=1)
+    assert finished.stderr == "error: --words goes with words: of characters the dictionary holds all\n"
+
+
+LINES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"], exclude_characters=SPACE), max_size=8)
+
+
+@given(st.lists(LINES, max_size=4))
+def test_characters_come_back(words: list[str]) -> None:
+    line = " ".join(filter(None, words))
+    preparation = RunningTextPreparation(units="characters", unknown_words=[])
+    assert preparation.decode(preparation.encode(line)) == line
+
+
+def test_penn_treebank_of_words_and_of_characters(tmp_path: Path) -> None:
+    (tmp_path / "ptb.train.txt").write_text(" aer banknote <unk> \n mr. N \n")
+    characters = "a e r _ b a n k n o t e _ < u n k > \n m r . _ N \n "
+    for split in ("valid", "test"):
+        (tmp_path / f"ptb.char.{split}.txt.gz").write_bytes(gzip.compress(characters.encode()))
+    files = set_files(tmp_path, characters=True)
+    names = ["ptb.train.txt", "ptb.char.valid.txt.gz", "ptb.char.test.txt.gz"]
+    assert [path.name for path in files.values()] == names
+    encode = RunningTextPreparation(units="characters", unknown_words=[]).encode
+    of_words, of_characters = ([encode(line) for line in read_text(files[split])] for split in ("train", "valid"))
+    assert of_words == of_characters
+    with pytest.raises(InputError, match="there is none of ptb.valid.txt, ptb.valid.txt.gz"):
+        set_files(tmp_path, characters=False)
+    (tmp_path / "ptb.char.test.txt").write_text("a b\na bc\n")
+    with pytest.raises(InputError, match="ptb.char.test.txt, line 2: single characters"):
+        list(read_text(tmp_path / "ptb.char.test.txt"))
+
+
+def test_built_in_text(tmp_path: Path) -> None:
+    sizes = {"train": 30, "valid": 5, "test": 5}
+    corpus = generate_text(1, sizes)
+    assert corpus == generate_text(1, sizes) != generate_text(2, sizes)
+    assert {split: len(lines) for split, lines in corpus.items()} == sizes
+    options = [part for name, size in sizes.items() for part in (f"--{name}", str(size))]
+    command = ["python", "-m", "fairseq_plugins.corpora.builtin", "--task", "language_model"]
+    run_command([*command, "--output", str(tmp_path / "text"), *options], FAIRSEQ_PLUGINS_REGISTER="0")
+    assert (tmp_path / "text" / "train.txt").read_text().splitlines() == corpus["train"]

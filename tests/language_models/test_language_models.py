@@ -1,0 +1,120 @@
+"""Trained language models: one stream whatever the windows, fairseq-eval-lm, the cache, samples, refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq import options as fairseq_options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.language_models.cache import CacheSettings, search, searched_settings, settings_file
+from fairseq_plugins.language_models.evaluation import LanguageModel, by_line
+from fairseq_plugins.language_models.sampling import sample
+from tests.commands import train_in_process
+from tests.texts import training
+
+
+@pytest.fixture(scope="module")
+def checkpoint(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("language_model")
+    train_in_process(*training(running_text, folder, *"--max-epoch 8 --optimizer adam --lr 0.01 --dropout 0.1".split()))
+    return folder / "checkpoint_best.pt"
+
+
+@pytest.fixture(scope="module")
+def model(checkpoint: Path) -> LanguageModel:
+    return LanguageModel.load(checkpoint)
+
+
+def perplexity(values: torch.Tensor) -> float:
+    return math.exp(-values.double().mean().item())
+
+
+def evaluated(checkpoint: Path, data: Path, *more: str) -> dict[str, float]:
+    """What fairseq-eval-lm returns, run in this process."""
+    from fairseq_cli.eval_lm import main
+
+    arguments = [str(data / "bin"), "--path", str(checkpoint), "--cpu", "--gen-subset", "test", *more]
+    parser = fairseq_options.get_eval_lm_parser()
+    return main(convert_namespace_to_omegaconf(fairseq_options.parse_args_and_arch(parser, arguments)))
+
+
+def test_windows_do_not_matter(model: LanguageModel) -> None:
+    lines = model.lines_of("test")
+    tokens = model.numbers(lines)
+    assert len(tokens) == sum(len(line.split()) + 1 for line in lines)
+    whole = model.read(tokens, window=len(tokens))
+    for window in 1, 7:
+        found = model.read(tokens, window)
+        torch.testing.assert_close(found.log_probabilities, whole.log_probabilities, rtol=0, atol=1e-5)
+        torch.testing.assert_close(found.outputs, whole.outputs, rtol=0, atol=1e-5)
+    assert [len(line) for line in by_line(whole.log_probabilities, lines)] == [len(line.split()) + 1 for line in lines]
+
+
+def test_it_has_learned(model: LanguageModel) -> None:
+    # Fifteen words and the lines' ends, three of which may follow each word.
+    assert perplexity(model.read(model.numbers(model.lines_of("test"))).log_probabilities) < 14
+
+
+def test_eval_lm_agrees_or_refuses(model: LanguageModel, checkpoint: Path, running_text: Path) -> None:
+    own = perplexity(model.read(model.numbers(model.lines_of("test"))).log_probabilities)
+    found = evaluated(checkpoint, running_text, "--task", "streaming_language_modeling")
+    assert found["perplexity"] == pytest.approx(own, abs=1e-4)
+    with pytest.raises(InputError, match="say --task streaming_language_modeling"):
+        evaluated(checkpoint, running_text)
+    with pytest.raises(InputError, match="its context being all that was read before"):
+        evaluated(checkpoint, running_text, "--task", "streaming_language_modeling", "--context-window", "3")
+
+
+def test_search_for_the_cache(model: LanguageModel) -> None:
+    reading = model.read(model.numbers(model.lines_of("valid")))
+    chosen, tried = search(reading, windows=(5, 20), thetas=(0.0, 1.0), weights=(0.1, 0.5))
+    assert len(tried) == 8
+    assert perplexity(chosen.of(reading)) == pytest.approx(min(each["perplexity"] for each in tried))
+    settings_file(model.path).unlink(missing_ok=True)
+    first = searched_settings(model)
+    written = json.loads(settings_file(model.path).read_text())
+    assert CacheSettings(**written["chosen"]) == first
+    written["chosen"]["weight"] = 0.25
+    settings_file(model.path).write_text(json.dumps(written))
+    assert searched_settings(model).weight == 0.25, "what was found is not searched for again"
+    settings_file(model.path).write_text(json.dumps(written | {"checkpoint_sha256": "another"}))
+    assert searched_settings(model) == first
+    with pytest.raises(InputError, match="a cache has a window of at least 1"):
+        CacheSettings(weight=0.0)
+
+
+def test_samples(model: LanguageModel) -> None:
+    lines = sample(model, tokens=60, seed=3)
+    assert lines == sample(model, tokens=60, seed=3) != sample(model, tokens=60, seed=4)
+    assert all(re.fullmatch(r"[bdfgk][aio]( [bdfgk][aio])*", line) for line in lines)
+    first = sample(model, tokens=5, seed=1, prompt="ba di", temperature=0.5)[0]
+    assert first.startswith("ba di")
+    greedy = sample(model, tokens=20, seed=1, top_k=1)
+    assert greedy == sample(model, tokens=20, seed=2, top_k=1)
+    with pytest.raises(InputError, match="the temperature is above 0"):
+        sample(model, tokens=5, seed=1, temperature=0)
+
+
+def test_unknown_characters(model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert model.encoded(["ba  zebra"], "text") == ["ba zebra"]
+    monkeypatch.setattr(model.preparation, "units", "characters")
+    with pytest.raises(InputError, match="my text, line 2: the model's dictionary lacks é ü"):
+        model.encoded(["", "üé"], "my text")
+    with pytest.raises(InputError, match="my text is empty"):
+        model.encoded([], "my text")
+
+
+def test_translation_models_are_refused(tiny_translation_data, tmp_path: Path) -> None:
+    options = [str(tiny_translation_data.joined), "--arch", "rnnsearch_iwslt_de_en", "--save-dir", str(tmp_path)]
+    sizes = "--encoder-embed-dim 4 --encoder-hidden-size 4 --decoder-embed-dim 4 --decoder-hidden-size 4"
+    options += [*sizes.split(), "--optimizer", "sgd", "--lr", "1", "--max-sentences", "8", "--max-update", "1", "--cpu"]
+    train_in_process(*options, "--disable-validation")
+    with pytest.raises(InputError, match="'rnnsearch_iwslt_de_en' is no recurrent language model"):
+        LanguageModel.load(tmp_path / "checkpoint_last.pt")

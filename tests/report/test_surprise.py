@@ -1,0 +1,51 @@
+"""The surprise of each word of a line, system by system."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.corpora.running_text import RunningTextPreparation
+from fairseq_plugins.report.surprise import draw_surprise, surprise_figures
+
+
+@pytest.fixture
+def works(tmp_path: Path) -> dict[str, Path]:
+    """Two systems that have read three lines, of which one is long enough."""
+    lines = ["one two", "a b c d e f g", "three"]
+    data = tmp_path / "data"
+    for folder in "bin", "tokens":
+        (data / folder).mkdir(parents=True)
+    (data / "bin" / "dict.txt").write_text("a 1\n")
+    (data / "tokens" / "test.txt").write_text("".join(f"{line}\n" for line in lines))
+    RunningTextPreparation().save(data)
+    works = {}
+    for name, probability in (("LSTM", 0.5), ("MC-RNN-3", 0.25)):
+        works[name] = tmp_path / name
+        (works[name] / "generate").mkdir(parents=True)
+        rows = [" ".join([str(math.log(probability))] * (len(line.split()) + 1)) for line in lines]
+        (works[name] / "generate" / "test.log_probabilities.txt").write_text("\n".join(rows) + "\n")
+        (works[name] / "results.json").write_text(json.dumps({"command": f"fairseq-train {data}/bin"}))
+    return works
+
+
+def test_a_line_is_chosen(works: dict[str, Path]) -> None:
+    [figure] = surprise_figures(works)
+    assert "Line 2 of the test set" in figure.caption
+    assert figure.svg.startswith("<svg")
+
+
+def test_nothing_to_show(works: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "data" / "tokens" / "test.txt").write_text("another text\n")
+    assert surprise_figures(works) == []
+    assert surprise_figures({}) == []
+
+
+def test_bars() -> None:
+    figure = draw_surprise(["a", "b", "</s>"], {"LSTM": [1.0, 2.0, 3.0], "MC-RNN-3": [4.0, 5.0, 6.0]})
+    [axis] = figure.axes
+    assert [bar.get_height() for bar in axis.patches] == [1, 2, 3, 4, 5, 6]
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["a", "b", "</s>"]

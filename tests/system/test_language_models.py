@@ -1,0 +1,124 @@
+"""Language models from a text to a report, by the scripts that a user types."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from fairseq_plugins.checkpoints import read_checkpoint
+from tests.commands import CHECKOUT, USER_DIR, run_command
+from tests.texts import training
+
+CONFIGURATION = """
+train:
+  task: streaming_language_modeling
+  arch: mc_rnn_lm_ptb
+  channels: 2
+  decoder-embed-dim: 12
+  decoder-hidden-size: 16
+  decoder-layers: 2
+  tokens-per-sample: 10
+  random-windows: true
+  batch-size: 4
+  criterion: activation_regularized_cross_entropy
+  activation-regularization: 2
+  temporal-activation-regularization: 1
+  optimizer: asgd
+  lr-scheduler: non_monotone
+  lr: 2
+  clip-norm: 0.25
+  max-epoch: 2
+  num-workers: 0
+  seed: 1
+evaluate: {cache-window: 20}
+"""
+
+
+def script(name: str, *arguments: object, stdin: str | None = None, status: int = 0):
+    command = [CHECKOUT / "scripts" / f"{name}.sh", *arguments]
+    return run_command(list(map(str, command)), stdin=stdin, status=status, PYTHON=sys.executable)
+
+
+@pytest.fixture(scope="module")
+def trained(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[object]]:
+    """A configuration, and the options that say where its data and its work folder are."""
+    folder = tmp_path_factory.mktemp("experiment")
+    (folder / "tiny.yaml").write_text(CONFIGURATION)
+    place = ["--work", folder / "work", "--data", running_text, "--gpus", 0]
+    script("train", folder / "tiny.yaml", *place)
+    return folder, place
+
+
+def test_scores_cache_and_report(trained: tuple[Path, list[object]]) -> None:
+    folder, place = trained
+    script("evaluate", folder / "tiny.yaml", *place)
+    script("evaluate", folder / "tiny.yaml", *place, "--subset", "valid")
+    script("evaluate", folder / "tiny.yaml", *place, "--cache")
+    found = json.loads((folder / "work" / "results.json").read_text())
+    assert 2 < found["perplexity"] < 20
+    assert set(found["subsets"]) == {"valid", "test with cache"}
+    assert found["subsets"]["test with cache"]["perplexity"] != found["perplexity"]
+    assert "--cache-window 20" in found["subsets"]["test with cache"]["generate_command"]
+    values = [float(x) for x in (folder / "work/generate/test.log_probabilities.txt").read_text().split()]
+    assert f"tokens:{len(values)}|" in found["perplexity_signature"]
+    assert math.exp(-sum(values) / len(values)) == pytest.approx(found["perplexity"], abs=0.006)
+    script("report", folder / "work")
+    report = (folder / "work" / "report.html").read_text()
+    for part in ("Surprise of each word", "Learning curves", "perplexity", "test with cache"):
+        assert part in report
+
+
+def test_a_text_of_the_users(trained: tuple[Path, list[object]]) -> None:
+    folder, _ = trained
+    checkpoint = folder / "work" / "checkpoints" / "checkpoint_best.pt"
+    printed = script("perplexity", checkpoint, "--gpus", 0, "--words", stdin="ba di\nzebra\n").stdout.splitlines()
+    assert [line.split("\t")[0] for line in printed[:5]] == ["ba", "di", "</s>", "zebra", "</s>"]
+    assert printed[5].startswith("perplexity ") and "5 tokens with the lines' ends, 1 of them unknown" in printed[5]
+    text = script("generate_text", checkpoint, "--tokens", 12, "--seed", 4, "--gpus", 0).stdout
+    assert text == script("generate_text", checkpoint, "--tokens", 12, "--seed", 4, "--gpus", 0).stdout != ""
+
+
+def test_refusals(trained: tuple[Path, list[object]], tmp_path: Path) -> None:
+    folder, _ = trained
+    checkpoint = folder / "work" / "checkpoints" / "checkpoint_best.pt"
+    for command, message in (
+        (("perplexity", checkpoint, "--cache-weight", 2), "a cache has a window of at least 1"),
+        (("generate_text", tmp_path / "none.pt"), "none.pt: no such checkpoint"),
+    ):
+        finished = script(*command, stdin="ba\n", status=1)
+        assert finished.stderr.startswith("error: ") and message in finished.stderr
+        assert len(finished.stderr.splitlines()) == 1
+
+
+def test_two_processes_have_streams_of_their_own_and_can_be_interrupted(running_text: Path, tmp_path: Path) -> None:
+    """Two with two streams each train as one with four; amid an epoch a checkpoint has the states of both."""
+    two = [
+        "--batch-size",
+        2,
+        "--distributed-world-size",
+        2,
+        "--distributed-backend",
+        "gloo",
+        "--ddp-backend",
+        "legacy_ddp",
+    ]
+    for name, options in (
+        ("one", ["--max-update", 30]),
+        ("two", [*two, "--max-update", 23]),
+        ("two", [*two, "--max-update", 30]),
+    ):
+        command = training(running_text, tmp_path / name, "--random-windows", "--num-workers", 0, *options)
+        run_command(["fairseq-train", *command, "--user-dir", USER_DIR])
+    one, both = (read_checkpoint(tmp_path / name / "checkpoint_last.pt") for name in ("one", "two"))
+    states = both["extra_state"]["StreamingLanguageModelingTask"]["states"]
+    assert [state[0].shape for of_process in states for state in of_process] == [(2, 16), (2, 12)] * 2
+    [whole] = one["extra_state"]["StreamingLanguageModelingTask"]["states"]
+    for layer, (state, *_) in enumerate(whole):
+        torch.testing.assert_close(torch.cat([of_process[layer][0] for of_process in states]), state, rtol=0, atol=1e-4)
+    for name, value in one["model"].items():
+        torch.testing.assert_close(both["model"][name], value, rtol=0, atol=1e-4)

@@ -1,0 +1,105 @@
+"""The task through fairseq's own trainer: resuming, learning rates, averages, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq.optim import FairseqOptimizer
+
+from fairseq_plugins.checkpoints import read_checkpoint
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.tasks.streaming_language_modeling import StreamingLanguageModelingTask
+from tests.commands import train_in_process
+from tests.texts import training
+
+# With such steps the validation loss soon rises, and averaging begins.
+AVERAGED = (
+    "--random-windows --optimizer asgd --lr-scheduler non_monotone --non-monotone-interval 1 --lr 15 --clip-norm 1"
+)
+REGULARIZED = (
+    "--criterion activation_regularized_cross_entropy --activation-regularization 2 "
+    "--temporal-activation-regularization 1 --dropout 0.2 --weight-dropout 0.2 --embedding-dropout 0.1"
+)
+RECIPE = [*AVERAGED.split(), *REGULARIZED.split()]
+
+
+def train(data: Path, folder: Path, *more: object, arch: str = "recurrent_lm") -> dict[str, Any]:
+    train_in_process(*training(data, folder, *more, arch=arch))
+    return read_checkpoint(folder / "checkpoint_last.pt")
+
+
+def assert_same(first: dict[str, Any], second: dict[str, Any]) -> None:
+    for name, value in first["model"].items():
+        assert value.equal(second["model"][name]), name
+    states = [checkpoint["last_optimizer_state"]["state"] for checkpoint in (first, second)]
+    for parameter, state in states[0].items():
+        assert all(
+            torch.as_tensor(value).equal(torch.as_tensor(states[1][parameter][key])) for key, value in state.items()
+        )
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """After five epochs and a half."""
+    return train(running_text, tmp_path_factory.mktemp("uninterrupted"), *RECIPE, "--max-update", 95)
+
+
+def test_averages_validate_and_are_saved(uninterrupted: dict[str, Any]) -> None:
+    state = uninterrupted["last_optimizer_state"]
+    assert state["is_averaging"] and state["holds_averages"]
+    assert uninterrupted["extra_state"]["train_iterator"]["iterations_in_epoch"] > 0, "in the middle of an epoch"
+
+
+@pytest.mark.parametrize(
+    "interruption",
+    [["--max-update", 46], ["--max-epoch", 4], ["--max-epoch", 5]],
+    ids=["in an epoch", "after an epoch", "after a later epoch"],
+)
+def test_interrupted_training_ends_the_same(
+    running_text: Path, tmp_path: Path, uninterrupted: dict[str, Any], interruption: list[object]
+) -> None:
+    train(running_text, tmp_path, *RECIPE, *interruption)
+    assert_same(train(running_text, tmp_path, *RECIPE, "--max-update", 95), uninterrupted)
+
+
+def test_learning_rate_follows_the_window(running_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, float]] = []
+    train_step, step = StreamingLanguageModelingTask.train_step, FairseqOptimizer.step
+
+    def noting_length(task: Any, sample: dict[str, Any], *more: Any, **keywords: Any) -> Any:
+        seen.append((sample["target"].size(1), 0.0))
+        return train_step(task, sample, *more, **keywords)
+
+    def noting_rate(optimizer: FairseqOptimizer, *more: Any, **keywords: Any) -> None:
+        seen[-1] = (seen[-1][0], optimizer.get_lr())
+        step(optimizer, *more, **keywords)
+
+    monkeypatch.setattr(StreamingLanguageModelingTask, "train_step", noting_length)
+    monkeypatch.setattr(FairseqOptimizer, "step", noting_rate)
+    train(running_text, tmp_path, "--random-windows", "--max-update", 12, "--disable-validation")
+    assert len({length for length, _ in seen}) > 3
+    assert [rate for _, rate in seen] == pytest.approx([length / 10 for length, _ in seen])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--batch-size", 5000], "tokens, and cannot be 5,000 streams: lower --batch-size"),
+        (["--tokens-per-sample", 2000], "which in 4 streams is less than a window of 2,000"),
+        (["--valid-subset", "valid1"], "valid1.bin: no such set"),
+    ],
+)
+def test_bad_input(running_text: Path, tmp_path: Path, options: list[object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        train(running_text, tmp_path, "--max-update", 1, *options)
+
+
+def test_models_that_carry_no_states(running_text: Path, tmp_path: Path) -> None:
+    options = [str(running_text / "bin"), "--task", "streaming_language_modeling", "--arch", "rnnsearch_iwslt_de_en"]
+    options += ["--batch-size", "4", "--optimizer", "sgd", "--lr", "1", "--save-dir", str(tmp_path), "--cpu"]
+    sizes = "--encoder-embed-dim 4 --encoder-hidden-size 4 --decoder-embed-dim 4 --decoder-hidden-size 4"
+    with pytest.raises(InputError, match="trains recurrent_lm and its architectures"):
+        train_in_process(*options, *sizes.split())
