@@ -22,6 +22,7 @@ from tests.models import test_double_path, test_recurrent_seq2seq
 
 README = CHECKOUT / "README.md"
 each_page = pytest.mark.parametrize("page", PAGES, ids=name)
+# Of sequence tasks: docs/classification.md.
 # A reader makes these by what the pages say.
 MADE = ("configs/mine/",)
 
