@@ -100,15 +100,10 @@ class PairsPreparation(Preparation):
             if name not in NORMALIZATIONS:
                 raise InputError(f"unknown normalization {name!r}: choose from {', '.join(NORMALIZATIONS)}")
         for name in ("min_length", "max_length", "ratio", "bpe_size", "dictionary_size"):
-            if (value := getattr(self, name)) is not None and value <= 0:
-                raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive")
-            if not math.isfinite(value or 0):
-                raise InputError(f"{name.replace('_', '-')} is {value}: leave it out where nothing is to be dropped")
+            if (value := getattr(self, name)) is not None and not 0 < value < math.inf:
+                raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive, and a number")
         if self.dictionary_size is not None and self.dictionary_size <= SPECIAL_SYMBOLS:
-            raise InputError(
-                f"dictionary-size is {self.dictionary_size}: with fairseq's own {SPECIAL_SYMBOLS} symbols among them "
-                f"it must be more"
-            )
+            raise InputError(f"dictionary-size is {self.dictionary_size}: {SPECIAL_SYMBOLS} are fairseq's own symbols")
         if self.max_length is not None and self.max_length < self.min_length:
             raise InputError(f"max-length is {self.max_length}, less than min-length, {self.min_length}")
         if self.ratio is not None and self.ratio < 1:

@@ -220,9 +220,9 @@ def test_a_metric_that_nobody_knows_here(
         ({"bpe_size": 0}, "bpe-size is 0: it must be positive"),
         ({"min_length": 9, "max_length": 8}, "max-length is 8, less than min-length, 9"),
         ({"ratio": 0.5}, "ratio is 0.5"),
-        ({"ratio": float("nan")}, "ratio is nan: leave it out"),
-        ({"ratio": float("inf")}, "ratio is inf: leave it out"),
-        ({"dictionary_size": 4}, "dictionary-size is 4: with fairseq's own 4 symbols among them it must be more"),
+        ({"ratio": float("nan")}, "ratio is nan: it must be positive, and a number"),
+        ({"ratio": float("inf")}, "ratio is inf: it must be positive, and a number"),
+        ({"dictionary_size": 4}, "dictionary-size is 4: 4 are fairseq's own symbols"),
         ({"valid_every": 1}, "valid-every is 1"),
     ],
 )
