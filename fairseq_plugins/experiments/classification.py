@@ -107,5 +107,8 @@ class Classification:
         """fairseq-validate does not say it."""
         return None
 
+    def variant(self, extra: Sequence[str]) -> str:
+        return ""
+
     def _file(self, folder: Path, subset: str) -> Path:
         return folder / f"{subset}.predicted.tsv"

@@ -11,7 +11,7 @@ import pytest
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments.decoding import Generation, Hypothesis, decoding_of, hypotheses
+from fairseq_plugins.experiments.decoding import DECODINGS, Decoding, Generation, Hypothesis, decoding_of, hypotheses
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.scoring.metrics import Metric, Outputs, References
 
@@ -122,3 +122,10 @@ def test_data_of_another_kind(data: PreparedData, tmp_path: Path) -> None:
     assert other.arguments()[0] == str(data.folder / "bin")
     with pytest.raises(InputError, match="a corpus of the kind 'tests_own_for_decoding', but what is done here needs"):
         Generation().references(other, "test")
+
+
+def test_every_decoding_does_all_that_is_asked_of_one() -> None:
+    asked = [name for name in vars(Decoding) if not name.startswith("_")]
+    assert "command" in asked and "variant" in asked
+    for decoding in DECODINGS.values():
+        assert all(callable(getattr(decoding, name, None)) for name in asked), decoding
