@@ -91,12 +91,12 @@ def main(arguments: Sequence[str]) -> None:
             print(f"warning: {warning}")
     print(f"outputs: {log.parent}; scores: {work / 'results.json'}")
     if options.record:
-        print(f"record: {records.record(configuration, data, work, average, name, scores)}")
+        print(f"record: {records.record(configuration, data, work, average, name, scores, extra)}")
 
 
 def decode(decoding: Decoding, command: Sequence[str], log: Path, data: PreparedData, stem: str, count: int) -> Outputs:
-    """Runs a decoding command over ``count`` sentences, and writes what it says to ``log``, the outputs beside it, whose
-    names begin with ``stem``.
+    """Runs a decoding command over ``count`` sentences, and writes what it says to ``log``, and beside it the outputs,
+    whose names begin with ``stem``.
 
     Raises:
         InputError: the command failed, or left sentences out.
