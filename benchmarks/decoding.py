@@ -42,31 +42,42 @@ def layers() -> dict[str, RecurrentNetwork]:
     }
 
 
-@torch.no_grad()
-def steps(rows: int, device: str) -> dict[str, Callable[[], None]]:
-    """For each layer a function that does ``STEPS`` steps."""
-    x = torch.randn(rows, HIDDEN, device=device)
-    cell = nn.LSTMCell(HIDDEN, HIDDEN, device=device)
+def cell_steps(rows: int, device: str, dtype: torch.dtype = torch.float32) -> Callable[[], None]:
+    """A function that does ``STEPS`` steps of ``torch.nn.LSTMCell``."""
+    x = torch.randn(rows, HIDDEN, device=device, dtype=dtype)
+    cell = nn.LSTMCell(HIDDEN, HIDDEN, device=device, dtype=dtype)
 
     @torch.no_grad()
-    def cell_steps() -> None:
+    def run() -> None:
         state = None
         for _ in range(STEPS):
             state = cell(x, state)
 
-    def run_of(layer: RecurrentNetwork) -> Callable[[], None]:
-        layer = layer.to(device)
-        step = layer.stepper(rows)
+    return run
 
-        @torch.no_grad()
-        def run() -> None:
-            state = layer.initial_state(rows)
-            for _ in range(STEPS):
-                _, state = step(x, state)
 
-        return run
+@torch.no_grad()
+def layer_steps(
+    layer: RecurrentNetwork, rows: int, device: str, dtype: torch.dtype = torch.float32
+) -> Callable[[], None]:
+    """A function that does ``STEPS`` steps of a layer."""
+    x = torch.randn(rows, HIDDEN, device=device, dtype=dtype)
+    layer = layer.to(device, dtype)
+    step = layer.stepper(rows)
 
-    return {CELL: cell_steps, **{name: run_of(layer) for name, layer in layers().items()}}
+    @torch.no_grad()
+    def run() -> None:
+        state = layer.initial_state(rows)
+        for _ in range(STEPS):
+            _, state = step(x, state)
+
+    return run
+
+
+def steps(rows: int, device: str) -> dict[str, Callable[[], None]]:
+    """For each layer a function that does ``STEPS`` steps."""
+    ours = {name: layer_steps(layer, rows, device) for name, layer in layers().items()}
+    return {CELL: cell_steps(rows, device), **ours}
 
 
 def measure_steps(args: argparse.Namespace) -> list[dict[str, Any]]:

@@ -9,7 +9,9 @@ sentences to 25 tokens each, whatever the untrained models prefer. The systems t
 printed are the median, the spread (half the distance between the quartiles, in percent), and the ratio of speeds to the
 peer: above 1 is faster. ``lstm_as_rnnsearch`` is fairseq's ``lstm`` with the layers, sizes and directions of
 ``rnnsearch_iwslt_de_en``; ``rnnsearch_output_attention`` and ``mc_rnn_output_attention`` are ours for IWSLT'14 with
-``--decoder-attention output``. ``--task language_modeling`` times language models (``language_models.py``).
+``--decoder-attention output``; ``transformer_as_dpn`` and ``fconv_as_dpn`` are fairseq's about as large as
+``dpn_iwslt_de_en`` (configs/multi30k_de_en).
+``--task language_modeling`` times language models (``language_models.py``).
 """
 
 from __future__ import annotations
@@ -55,6 +57,8 @@ PRESETS = {
             "dropout": 0.3,
         },
     ),
+    "transformer_as_dpn": ("san_deeper_iwslt_de_en", {"share_all_embeddings": True}),
+    "fconv_as_dpn": ("cnn_deeper_iwslt_de_en", {"share_input_output_embed": True}),
 }
 LENGTHS = (20, 25)
 BEAM = 5

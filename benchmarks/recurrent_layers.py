@@ -32,6 +32,7 @@ from fairseq_plugins.modules import HigherOrderRNN, MultiChannelRNN
 SIZES = {
     "translation": {"batch": 160, "steps": 25, "input": 256, "hidden": 256},
     "language_model": {"batch": 64, "steps": 70, "input": 400, "hidden": 1150},
+    "language_model_20": {"batch": 20, "steps": 70, "input": 400, "hidden": 1150},
     "tiny": {"batch": 2, "steps": 3, "input": 4, "hidden": 4},
 }
 REFERENCE = "torch.nn.LSTM"

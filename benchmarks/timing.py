@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import platform
@@ -14,7 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from fairseq_plugins.files import atomic_file
+from fairseq_plugins import files
+from fairseq_plugins.versions import versions as package_versions
 
 # Importing fairseq makes every library's debug messages appear.
 logging.disable(logging.INFO)
@@ -51,7 +51,7 @@ def take_turns(
 
 def versions(device: str | torch.device = "cpu") -> dict[str, str]:
     """Versions and machine, for the head of what is printed."""
-    found = {"python": platform.python_version(), "torch": torch.__version__, "machine": platform.machine()}
+    found = {**package_versions(["torch"]), "machine": platform.machine()}
     if torch.device(device).type == "cuda":
         found["GPU"] = torch.cuda.get_device_name(device)
     else:
@@ -73,8 +73,7 @@ def _cpu_name() -> str:
 def write_json(path: Path | None, versions: Mapping[str, str], rows: list[dict[str, Any]]) -> None:
     """Writes all figures to a file, if one is named."""
     if path is not None:
-        with atomic_file(path) as stream:
-            json.dump({"versions": versions, "rows": rows}, stream, indent=2)
+        files.write_json(path, {"versions": versions, "rows": rows})
 
 
 def _wait_for(device: str | torch.device) -> None:

@@ -14,17 +14,22 @@ import sys
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from .errors import InputError
 
 VARIABLE = "FAIRSEQ_PLUGINS_EXTENSIONS"
+
+# Where these are, once they are imported.
+_MODELS = f"{__package__}.models"
+_KINDS = f"{__package__}.modules.recurrent.registry"
 
 
 def load() -> None:
     """Imports the files that the environment names, each once.
 
     Raises:
-        InputError: one is missing, or cannot be imported.
+        InputError: one is missing, cannot be imported, or comes too late.
     """
     for path in _named():
         if not path.is_file():
@@ -36,7 +41,7 @@ def add(paths: Iterable[Path]) -> None:
     """Imports files, and has the commands that this process starts import them too.
 
     Raises:
-        InputError: one is missing, or cannot be imported.
+        InputError: one is missing, cannot be imported, or comes too late.
     """
     named = dict.fromkeys([*_named(), *(path.resolve() for path in paths)])
     if named:
@@ -57,12 +62,27 @@ def _import(path: Path) -> None:
     if specification is None or specification.loader is None:
         raise InputError(f"{path}: an extension is a Python file; give its name the ending .py")
     module = importlib.util.module_from_spec(specification)
+    models_are_made, kinds = _MODELS in sys.modules, set(_recurrent_kinds())
     sys.modules[name] = module
     try:
         specification.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
         raise InputError(f"{_place(path, error)}: this extension cannot be imported: {_cause(error)}") from error
+    late = [kind for kind in _recurrent_kinds() if kind not in kinds]
+    if late and models_are_made:
+        del sys.modules[name]
+        for kind in late:
+            del _recurrent_kinds()[kind]
+        raise InputError(
+            f"{path}: its recurrent layers ({', '.join(late)}) come after the models, whose options are made already; "
+            f"name the file in {VARIABLE} before Python starts"
+        )
+
+
+def _recurrent_kinds() -> dict[str, Any]:
+    """The registry of recurrent layers, which an extension may be the first to import."""
+    return sys.modules[_KINDS].RECURRENT_KINDS if _KINDS in sys.modules else {}
 
 
 def _place(path: Path, error: Exception) -> str:

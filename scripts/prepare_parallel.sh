@@ -8,4 +8,4 @@
 # where it was interrupted. Training then takes data/prepared/bin.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
-exec_module corpora.pairs "$@"
+exec_module corpora.parallel_text "$@"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from fairseq_plugins import extensions
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.modules.recurrent import registry
 from tests.commands import run_command
 
 
@@ -57,6 +59,27 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     os.environ[extensions.VARIABLE] = str(tmp_path / "mine.yaml")
     with pytest.raises(InputError, match="mine.yaml: an extension is a Python file"):
         extensions.load()
+
+
+def test_layers_that_come_after_the_models_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the refusal a checkpoint's options of such a layer would be dropped."""
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from dataclasses import dataclass\n"
+        "from fairseq_plugins.modules import register_recurrent_kind\n"
+        "@dataclass\n"
+        "class Options:\n"
+        "    pass\n"
+        "register_recurrent_kind('mine', Options, '')(print)\n"
+    )
+    monkeypatch.setattr(registry, "RECURRENT_KINDS", dict(registry.RECURRENT_KINDS))
+    monkeypatch.setitem(sys.modules, "fairseq_plugins.models", ModuleType("models"))
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"mine.py: its recurrent layers \(mine\) come after the models, .*before"):
+            extensions.add([path])
+    monkeypatch.delitem(sys.modules, "fairseq_plugins.models")
+    extensions.load()
+    assert "mine" in registry.RECURRENT_KINDS
 
 
 def test_registering_imports_them(tmp_path: Path) -> None:

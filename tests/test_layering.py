@@ -21,7 +21,7 @@ FORBIDDEN = {
     "corpora": ("fairseq", "torch", "fairseq_plugins.modules", "fairseq_plugins.models", "fairseq_plugins.experiments"),
     "scoring": ("fairseq_plugins.models", "fairseq_plugins.modules", "fairseq_plugins.experiments"),
     "models": ("fairseq_plugins.corpora", "fairseq_plugins.experiments"),
-    "tasks": ("fairseq_plugins.corpora", "fairseq_plugins.experiments"),
+    "tasks": ("fairseq_plugins.experiments",),
     "optim": ("fairseq_plugins.corpora", "fairseq_plugins.experiments", "fairseq_plugins.models"),
     "extensions.py": ("fairseq", "torch"),
     "terminal.py": ("fairseq", "torch"),
@@ -49,7 +49,7 @@ OURS = {
     ),
     "trained.py": ("errors", "checkpoints", "corpora", "experiments"),
     "installation.py": ("errors", "terminal", "versions", "register", "modules", "kernels"),
-    "tasks": ("errors", "models"),
+    "tasks": ("errors", "files", "corpora", "models"),
     "optim": ("errors",),
     "language_models": ("errors", "files", "checkpoints", "corpora", "models", "modules"),
     "analysis": (

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .. import extensions
 from ..errors import InputError, report_input_errors
+from ..experiments import results
 from ..files import atomic_file, write_json
 from ..versions import add_version_argument
 from .result import Analysis
@@ -47,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The others would only be waited for.
         if name in arguments[:1]:
             extensions.load()
+            # Here, before the analysis imports the models, which make options of the layers that there are.
+            results.load_extensions_of(part for part in arguments if part.endswith(".pt"))
             modules[name] = importlib.import_module(f"{__package__}.{name.replace('-', '_')}")
             modules[name].add_arguments(subparser)
             subparser.add_argument(

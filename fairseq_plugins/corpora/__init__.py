@@ -4,7 +4,7 @@
 ``preparation``                     the record of a preparation, ``preparation.json``: what consumers ask
 ``codec``                           text ↔ what fairseq reads of it; ``tokenizers`` and ``subwords`` are its parts
 ``pipeline``                        steps that go on where they were interrupted; ``lines`` is about files of text
-``pairs``                           a kind: parallel texts, ``scripts/prepare_parallel.sh``
+``pairs``                           a kind: parallel texts; ``parallel_text``: ``scripts/prepare_parallel.sh``
 ``iwslt14``, ``nist``, ``gigaword`` data sets, of pairs
 ``labelled_texts``                  a kind: texts, or pairs of them, with labels; ``labelled_tables``: a user's own
 ``trec``, ``sst``, ``reviews``,     data sets, of labelled texts; ``labelled_lines`` is what several of them are

@@ -101,7 +101,9 @@ def unpack(archive: Path, folder: Path, gigabytes: float = UNPACKED_GIGABYTES) -
     except FileNotFoundError:
         raise InputError(f"{archive}: no such file or folder") from None
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise InputError(f"{archive}: not a whole archive ({error}); fetch it again") from None
+        # Of what is no archive at all Python lists, line by line, which kinds it is not.
+        why = str(error).partition("\n")[0].rstrip(":")
+        raise InputError(f"{archive}: not a whole archive ({why}); fetch it again") from None
     return folder
 
 

@@ -1,9 +1,6 @@
 """Pairs of texts: parallel text files, from raw text through cleaning, tokens and BPE to fairseq's binary form.
 
-    python -m fairseq_plugins.corpora.pairs --src-lang de --tgt-lang en --train data/train --valid data/valid \\
-        --test data/test --output data/prepared --lowercase --tokenizer moses --bpe-size 8000
-
-``scripts/prepare_parallel.sh`` runs this. The output folder holds, line by line the same sentences,
+The output folder holds, line by line the same sentences,
 
     raw/{train,valid,test,test1,…}.{de,en}    the text as given (absent when tokens were given)
     tokens/…                                  cleaned, tokenised, lower-cased: whatever was asked for
@@ -14,7 +11,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import functools
@@ -27,16 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_plugins.corpora.codec import Codec, Word
-from fairseq_plugins.corpora.lines import EachSide, map_lines, read_aligned, side_files, text_writer
-from fairseq_plugins.corpora.pipeline import Run, add_run_arguments
+from fairseq_plugins.corpora.lines import EachSide, map_lines, read_aligned, text_writer
+from fairseq_plugins.corpora.pipeline import Run
 from fairseq_plugins.corpora.preparation import Preparation, result
-from fairseq_plugins.corpora.subwords import BPES, SUBWORD_MODELS, SubwordModel, add_bpe_arguments, learn_subwords
+from fairseq_plugins.corpora.subwords import BPES, SUBWORD_MODELS, SubwordModel, learn_subwords
 from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Tokenizer
-from fairseq_plugins.errors import InputError, nearest, report_input_errors
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_directory, read_lines
 
-METRICS = ("bleu", "rouge")
-"""Those that are known here; an extension may have others."""
 SPECIAL_SYMBOLS = 4
 """``<s> <pad> </s> <unk>``: in every dictionary, and not in its file."""
 
@@ -106,15 +100,10 @@ class PairsPreparation(Preparation):
             if name not in NORMALIZATIONS:
                 raise InputError(f"unknown normalization {name!r}: choose from {', '.join(NORMALIZATIONS)}")
         for name in ("min_length", "max_length", "ratio", "bpe_size", "dictionary_size"):
-            if (value := getattr(self, name)) is not None and value <= 0:
-                raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive")
-            if not math.isfinite(value or 0):
-                raise InputError(f"{name.replace('_', '-')} is {value}: leave it out where nothing is to be dropped")
+            if (value := getattr(self, name)) is not None and not 0 < value < math.inf:
+                raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive, and a number")
         if self.dictionary_size is not None and self.dictionary_size <= SPECIAL_SYMBOLS:
-            raise InputError(
-                f"dictionary-size is {self.dictionary_size}: with fairseq's own {SPECIAL_SYMBOLS} symbols among them "
-                f"it must be more"
-            )
+            raise InputError(f"dictionary-size is {self.dictionary_size}: {SPECIAL_SYMBOLS} are fairseq's own symbols")
         if self.max_length is not None and self.max_length < self.min_length:
             raise InputError(f"max-length is {self.max_length}, less than min-length, {self.min_length}")
         if self.ratio is not None and self.ratio < 1:
@@ -426,81 +415,3 @@ class PairsRun(Run):
 
 def _new_count() -> dict[str, Any]:
     return {"read": 0, "kept": 0, "dropped": {"too short": 0, "too long": 0, "ratio": 0}}
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="prepare_parallel.sh",
-        description="Prepares parallel text for fairseq. Nothing is lower-cased or tokenised unless asked. PREFIX "
-        "stands for the files PREFIX.SRC and PREFIX.TGT (or PREFIX.SRC.gz), UTF-8, line by line translations.",
-    )
-    parser.add_argument("--src-lang", required=True, metavar="SRC", help="source language's code, such as de")
-    parser.add_argument("--tgt-lang", required=True, metavar="TGT", help="target language's code, such as en")
-    parser.add_argument("--train", required=True, metavar="PREFIX")
-    valid = parser.add_mutually_exclusive_group(required=True)
-    valid.add_argument("--valid", metavar="PREFIX")
-    valid.add_argument("--valid-every", type=int, metavar="N", help="take every N-th cleaned training pair instead")
-    parser.add_argument("--test", default="", metavar="PREFIX[,PREFIX...]", help="become test, test1, ...")
-    parser.add_argument("--lowercase", action="store_true")
-    parser.add_argument("--tokenizer", choices=TOKENIZERS, default="none", help="default: %(default)s")
-    parser.add_argument(
-        "--source-tokenizer", choices=TOKENIZERS, help="the source's, where it is another: jieba for Chinese"
-    )
-    parser.add_argument(
-        "--source-normalization",
-        default="",
-        metavar="NAME[,NAME]",
-        help="of the source before tokenisation: nfkc (half-width letters and punctuation), simplified (Chinese)",
-    )
-    parser.add_argument("--no-escape", action="store_true", help="Moses tokens with & < > ' \" | [ ] as they are")
-    parser.add_argument(
-        "--metric", default="bleu", metavar="NAME", help="bleu, rouge, or an extension's; default: %(default)s"
-    )
-    cleaning = parser.add_argument_group("cleaning", "training pairs that are dropped, by tokens before BPE")
-    cleaning.add_argument("--min-length", type=int, default=1, metavar="N", help="a side shorter; default: %(default)s")
-    cleaning.add_argument("--max-length", type=int, metavar="N", help="a side longer")
-    cleaning.add_argument("--ratio", type=float, metavar="R", help="a side more than R times as long as the other")
-    joint = parser.add_mutually_exclusive_group()
-    joint.add_argument("--joint", action="store_true", default=True, help="one BPE and dictionary (the default)")
-    joint.add_argument("--separate", dest="joint", action="store_false", help="a BPE and dictionary for each side")
-    joint.add_argument("--separate-dictionaries", action="store_true", help="one BPE, but a dictionary for each side")
-    add_bpe_arguments(parser, size=8000)
-    add_run_arguments(parser)
-    return parser
-
-
-def main() -> None:
-    """The command line: see ``--help``."""
-    arguments = _parser().parse_args()
-    languages = (arguments.src_lang, arguments.tgt_lang)
-    inputs = {"train": side_files(arguments.train, languages)}
-    if arguments.valid:
-        inputs["valid"] = side_files(arguments.valid, languages)
-    for number, prefix in enumerate(filter(None, arguments.test.split(","))):
-        inputs[f"test{number or ''}"] = side_files(prefix, languages)
-    if arguments.metric not in METRICS:
-        hint = nearest(arguments.metric, METRICS)
-        print(f"note: '{arguments.metric}' is no metric of this package: an extension has to define it{hint}")
-    preparation = PairsPreparation(
-        source_lang=arguments.src_lang,
-        target_lang=arguments.tgt_lang,
-        lowercase=arguments.lowercase,
-        tokenizer=arguments.tokenizer,
-        source_tokenizer=arguments.source_tokenizer,
-        source_normalization=list(filter(None, arguments.source_normalization.split(","))),
-        escape=not arguments.no_escape,
-        min_length=arguments.min_length,
-        max_length=arguments.max_length,
-        ratio=arguments.ratio,
-        valid_every=arguments.valid_every,
-        bpe=arguments.bpe,
-        bpe_size=arguments.bpe_size,
-        metric=arguments.metric,
-        joint=arguments.joint,
-        separate_dictionaries=arguments.separate_dictionaries,
-    )
-    prepare(preparation, inputs, arguments.output, arguments.workers)
-
-
-if __name__ == "__main__":
-    report_input_errors(main)

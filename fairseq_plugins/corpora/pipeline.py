@@ -39,6 +39,8 @@ _LOCK = ".lock"
 _PROGRESS = ".progress.json"
 _PROCESS = ".preprocess.pid"
 _PREPROCESS = "fairseq_cli.preprocess"
+# Its number goes into the file that is $0; $1 is the process that has started it.
+_SAYING_WHO = 'echo $$ > "$0" && [ "$PPID" = "$1" ] && shift && exec "$@"'
 
 # fairseq.data.indexed_dataset.MMapIndexedDataset: magic, version, type of the numbers, how many sentences; then the
 # sentences' lengths (int32) and places (int64).
@@ -151,9 +153,10 @@ class Run(ABC):
         print(f"fairseq-preprocess: {command}", flush=True)
         destination = str(folder.relative_to(self.output))
         preprocess = [sys.executable, "-m", _PREPROCESS, *arguments, "--destdir", destination]
-        # It says itself which process it is, before it does anything: whoever starts again after a kill ends it.
+        # It says itself which process it is, before it does anything: whoever starts again after a kill ends it. If we
+        # are gone by then, it does nothing.
         process = subprocess.Popen(
-            ["sh", "-c", 'echo $$ > "$0" && exec "$@"', _PROCESS, *preprocess, "--workers", str(self.workers)],
+            ["sh", "-c", _SAYING_WHO, _PROCESS, str(os.getpid()), *preprocess, "--workers", str(self.workers)],
             cwd=self.output,
             env=os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")},
             stdin=subprocess.DEVNULL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import itertools
 import math
 import re
@@ -183,15 +184,20 @@ def architecture(configuration: Configuration, extra: Sequence[str] = ()) -> str
 
 
 def executable(name: str) -> str:
-    """fairseq's command ``name`` of the environment that runs this.
+    """fairseq's command ``name`` of the environment that runs this, or of the folder that fairseq was installed to.
 
     Raises:
         InputError: it is not installed there.
     """
     path = Path(sysconfig.get_path("scripts")) / name
-    if not path.exists():
+    if path.exists():
+        return str(path)
+    # What ``pip install --target`` makes: packages, and ``bin`` beside them.
+    fairseq = importlib.util.find_spec("fairseq")
+    beside = Path(fairseq.origin).parents[1] / "bin" / name if fairseq and fairseq.origin else path
+    if not beside.exists():
         raise InputError(f"{path} is not there; install fairseq into this environment with scripts/install.sh")
-    return str(path)
+    return str(beside)
 
 
 def available_gpus() -> int:

@@ -172,10 +172,11 @@ def training_results(checkpoint: dict[str, Any]) -> dict[str, Any]:
     """What a checkpoint knows about the training that led to it, interruptions and resumptions included."""
     # Checkpoints carry the default meters on and nothing resets them: they cover the training from its first update.
     meters = {name: state for _, name, _, state in checkpoint["extra_state"]["metrics"]["default"]}
-    seconds_in_updates = meters["train_wall"]["sum"]
+    # Several processes keep their times as tensors.
+    seconds_in_updates = float(meters["train_wall"]["sum"])
     return {
         "updates": updates(checkpoint),
-        "train_seconds": round(checkpoint["extra_state"]["previous_training_time"], 2),
+        "train_seconds": round(float(checkpoint["extra_state"]["previous_training_time"]), 2),
         "train_tokens_per_second": round(float(meters["wpb"]["sum"]) / seconds_in_updates, 1),
         "seed": checkpoint["cfg"]["common"]["seed"],
     }

@@ -24,7 +24,8 @@ def main(arguments: Sequence[str]) -> None:
     if len(works) < len(options.work):
         raise InputError(f"{' '.join(options.work)}: two have one name; give others, as in NAME=WORK")
     for work in works.values():
-        results.required(work)
+        # Here, before the models make options of the layers that there are.
+        results.load_extensions(results.required(work))
     output = options.output or (next(iter(works.values())) / "report.html" if len(works) == 1 else None)
     if output is None:
         raise InputError("--output is missing: say where the report of several experiments goes")

@@ -64,3 +64,10 @@ def test_what_says_to_be_huge_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="10,000.0 GB with train.article.txt"):
         gigaword.unpack(path, tmp_path / "folder")
     assert time.monotonic() - before < 30
+
+
+def test_what_is_no_archive_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no archive", encoding="utf-8")
+    with pytest.raises(InputError, match="text: not a whole archive .*; fetch it again") as raised:
+        gigaword.unpack(tmp_path / "text", tmp_path / "folder")
+    assert "\n" not in str(raised.value)

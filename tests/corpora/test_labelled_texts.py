@@ -28,7 +28,15 @@ ROWS = [("Good dog!", "yes"), ("Bad  dog.", "no"), ("A cat", "no"), ("Some cats"
 @pytest.fixture(autouse=True)
 def no_binarising(monkeypatch: pytest.MonkeyPatch) -> None:
     """fairseq-preprocess takes seconds; tests of whole commands run it."""
-    monkeypatch.setattr(LabelledTextsRun, "_write_bin", lambda run: [])
+
+    def write_bin(run: LabelledTextsRun) -> list[str]:
+        for name in run.preparation.dictionaries():
+            path = run.output / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("word 1\n", encoding="utf-8")
+        return []
+
+    monkeypatch.setattr(LabelledTextsRun, "_write_bin", write_bin)
 
 
 def table(path: Path, rows: Sequence[Sequence[str]], header: Sequence[str] = ("text", "label")) -> Path:

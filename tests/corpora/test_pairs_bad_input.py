@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.corpora import pairs, pipeline
+from fairseq_plugins.corpora import parallel_text, pipeline
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.errors import CommandError, InputError
 from tests.corpora.parallel_text import STEPS, contents, sentences, write
@@ -16,7 +16,7 @@ from tests.corpora.parallel_text import STEPS, contents, sentences, write
 
 def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
     monkeypatch.setattr("sys.argv", ["prepare_parallel.sh", *map(str, arguments)])
-    pairs.main()
+    parallel_text.main()
 
 
 def test_sides_of_different_length_name_both_counts(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
@@ -220,9 +220,9 @@ def test_a_metric_that_nobody_knows_here(
         ({"bpe_size": 0}, "bpe-size is 0: it must be positive"),
         ({"min_length": 9, "max_length": 8}, "max-length is 8, less than min-length, 9"),
         ({"ratio": 0.5}, "ratio is 0.5"),
-        ({"ratio": float("nan")}, "ratio is nan: leave it out"),
-        ({"ratio": float("inf")}, "ratio is inf: leave it out"),
-        ({"dictionary_size": 4}, "dictionary-size is 4: with fairseq's own 4 symbols among them it must be more"),
+        ({"ratio": float("nan")}, "ratio is nan: it must be positive, and a number"),
+        ({"ratio": float("inf")}, "ratio is inf: it must be positive, and a number"),
+        ({"dictionary_size": 4}, "dictionary-size is 4: 4 are fairseq's own symbols"),
         ({"valid_every": 1}, "valid-every is 1"),
     ],
 )

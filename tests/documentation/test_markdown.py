@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from fairseq import options as fairseq_options
-from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
+from fairseq.registry import REGISTRIES
+from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from fairseq.tasks.translation import TranslationTask
 
 from fairseq_plugins.analysis.__main__ import COMMANDS
-from fairseq_plugins.models.double_path import DoublePathConfig
-from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig
 from fairseq_plugins.modules import RECURRENT_KINDS
 from tests.commands import CHECKOUT
 from tests.documentation.markdown import PAGES, anchors, commands, name
@@ -22,6 +22,7 @@ from tests.models import test_double_path, test_recurrent_seq2seq
 
 README = CHECKOUT / "README.md"
 each_page = pytest.mark.parametrize("page", PAGES, ids=name)
+# Of sequence tasks: docs/classification.md.
 # A reader makes these by what the pages say.
 MADE = ("configs/mine/",)
 
@@ -105,9 +106,10 @@ def options_of(command: str) -> frozenset[str]:
     training, generation = fairseq_options.get_training_parser(), fairseq_options.get_generation_parser()
     TranslationTask.add_args(training)
     of_fairseq = {*training._option_string_actions, *generation._option_string_actions, "--rouge-stemmer"}
-    # Of optimizers and schedulers, which fairseq adds when they are chosen.
-    of_fairseq |= {"--lr", "--adam-betas", "--momentum", "--warmup-updates", "--lr-shrink", "--label-smoothing"}
-    fields = {*RecurrentSeq2SeqConfig.__dataclass_fields__, *DoublePathConfig.__dataclass_fields__}
+    # fairseq adds those of models, tasks, optimizers and their kin when they are chosen.
+    chosen = [MODEL_DATACLASS_REGISTRY, TASK_DATACLASS_REGISTRY]
+    chosen += [registry["dataclass_registry"] for registry in REGISTRIES.values()]
+    fields = {field for registry in chosen for found in registry.values() for field in found.__dataclass_fields__}
     for kind in RECURRENT_KINDS.values():
         names = kind.options.__dataclass_fields__
         fields |= {*names, *(f"{side}_{field}" for side in ("encoder", "decoder") for field in names)}
@@ -149,6 +151,6 @@ def test_the_sections_and_keys_of_a_configuration_are_all_described() -> None:
     from fairseq_plugins.experiments.configuration import KEYS, SECTIONS
 
     page = text_of(CHECKOUT / "docs" / "configurations.md")
-    described = set(re.findall(r"`([a-z]+(?:: [a-z]+)?)`", page.split("## Keys")[1].split("\n\nValues")[0]))
+    described = set(re.findall(r"`([a-z]+(?:: [a-z-]+)?)`", page.split("## Keys")[1].split("\n\nValues")[0]))
     wanted = {f"{section}: {key}" for section, keys in KEYS.items() for key in keys}
     assert wanted | (set(SECTIONS) - set(KEYS)) <= described

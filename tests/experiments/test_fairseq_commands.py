@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,21 @@ from .test_configuration import CONFIGURATIONS, write
 def options_of(tmp_path: Path, content: str, kind: str = "train", extra: tuple[str, ...] = ()) -> list[str]:
     configuration = configurations.load(write(tmp_path, model=content))
     return commands.option_arguments(kind, getattr(configuration, kind), extra)
+
+
+def test_commands_beside_packages_that_were_installed_to_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    for path in site / "fairseq" / "__init__.py", site / "bin" / "fairseq-train":
+        path.parent.mkdir(parents=True)
+        path.touch()
+    monkeypatch.setattr(commands.sysconfig, "get_path", lambda name: str(tmp_path / "python"))
+    monkeypatch.setattr(commands.importlib.util, "find_spec", PathFinder.find_spec)
+    monkeypatch.syspath_prepend(site)
+    assert commands.executable("fairseq-train") == str(site / "bin" / "fairseq-train")
+    with pytest.raises(InputError, match="python/fairseq-generate is not there; install fairseq into this environment"):
+        commands.executable("fairseq-generate")
 
 
 def test_train_command(tmp_path: Path, data: PreparedData) -> None:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import results, train
@@ -86,3 +87,16 @@ def test_results_of_several_sets_at_once(tmp_path: Path) -> None:
         list(pool.map(lambda name: results.update(tmp_path, subsets={name: {"bleu": 1.0}}, **{name: 1}), names))
     found = results.load(tmp_path)
     assert set(found) == {"subsets", *names} and set(found["subsets"]) == set(names)
+
+
+@pytest.mark.parametrize("number", [float, torch.tensor])
+def test_what_a_checkpoint_knows_of_its_training(number: type) -> None:
+    """One process keeps numbers, several keep tensors."""
+    meters = [[0, name, None, {"sum": number(value)}] for name, value in (("train_wall", 4.0), ("wpb", 1000.0))]
+    checkpoint = {
+        "extra_state": {"metrics": {"default": meters}, "previous_training_time": number(12.5)},
+        "optimizer_history": [{"num_updates": 75}],
+        "cfg": {"common": {"seed": 7}},
+    }
+    expected = {"updates": 75, "train_seconds": 12.5, "train_tokens_per_second": 250.0, "seed": 7}
+    assert json.loads(json.dumps(train.training_results(checkpoint))) == expected

@@ -1,4 +1,5 @@
-"""A metric of a user's own, a file that a configuration names: through every script, with no other change."""
+"""A metric and a recurrent layer of a user's own, files that a configuration names, through every script: nothing else
+has to change."""
 
 from __future__ import annotations
 
@@ -9,15 +10,21 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from tests.commands import CHECKOUT, output_lines, run_command
 from tests.conftest import TOY_PERPLEXITY, TranslationData
 
+TOY_RECURRENT = CHECKOUT / "tests" / "extensions" / "toy_recurrent.py"
 MODEL = """
-extensions: [toy_perplexity.py]
+extensions: [toy_perplexity.py, toy_recurrent.py]
 train:
-  arch: rnnsearch_iwslt_de_en
+  arch: recurrent_seq2seq
+  encoder-recurrent-layer: toy
+  decoder-recurrent-layer: toy
+  leak: 0.4
+  decoder-leak: 0.2
   encoder-embed-dim: 8
   encoder-hidden-size: 8
   encoder-layers: 1
@@ -43,7 +50,8 @@ def folder(tiny_translation_data: TranslationData, tmp_path_factory: pytest.Temp
     raw = tiny_translation_data.raw
     files = {split: (raw / f"{split}.xx", raw / f"{split}.yy") for split in ("train", "valid", "test")}
     prepare(PairsPreparation("xx", "yy", bpe="none"), files, folder / "data")
-    shutil.copyfile(TOY_PERPLEXITY, folder / "toy_perplexity.py")
+    for extension in TOY_PERPLEXITY, TOY_RECURRENT:
+        shutil.copyfile(extension, folder / extension.name)
     (folder / "model.yaml").write_text(MODEL, encoding="utf-8")
     return folder
 
@@ -55,10 +63,18 @@ def run(folder: Path, script: str, *arguments: object, status: int = 0, stdin: s
     return finished.stdout if status == 0 else finished.stderr
 
 
-def test_a_metric_goes_through_all_scripts(folder: Path) -> None:
+def test_a_metric_and_a_layer_go_through_all_scripts(folder: Path) -> None:
     work = folder / "work"
     places = [folder / "model.yaml", "--work", work, "--data", folder / "data", "--gpus", 0]
     run(folder, "train", *places)
+    checkpoint = work / "checkpoints" / "checkpoint_best.pt"
+    state = torch.load(checkpoint, weights_only=True)
+    options = state["cfg"]["model"]
+    assert (options["encoder_leak"], options["decoder_leak"]) == (0.4, 0.2)
+    epochs = {name: value.item() for name, value in state["model"].items() if name.endswith(".epochs")}
+    assert len(epochs) == 2 + 1, "two directions of the encoder, and the decoder"
+    assert set(epochs.values()) == {state["extra_state"]["train_iterator"]["epoch"] - 1}, "they are told of each epoch"
+
     shown = run(folder, "evaluate", *places)
     results = json.loads((work / "results.json").read_text(encoding="utf-8"))
     printed = output_lines((work / "generate" / "test.log").read_text(encoding="utf-8"), "P")
@@ -68,12 +84,17 @@ def test_a_metric_goes_through_all_scripts(folder: Path) -> None:
     assert results["toy_perplexity"] == pytest.approx(2 ** -(sum(numbers) / len(numbers)), abs=0.01)
     assert 1 < results["toy_perplexity"] < 30, "there are 24 words"
     assert f"{results['toy_perplexity']:.2f}" in shown and "toy perplexity: nrefs:1|toy_perplexity" in shown
-    assert "bleu_tokenized" not in results and results["extensions"] == [str(folder / "toy_perplexity.py")]
+    assert "bleu_tokenized" not in results and results["extensions"] == [
+        str(folder / "toy_perplexity.py"),
+        str(folder / "toy_recurrent.py"),
+    ]
 
     run(folder, "report", work)
     page = (work / "report.html").read_text(encoding="utf-8")
     assert ">toy perplexity<" in page and f"{results['toy_perplexity']:.2f}" in page
-    checkpoint = work / "checkpoints" / "checkpoint_best.pt"
+    command = ["python", "-m", "fairseq_plugins.analysis", "alignments", checkpoint, "--output", folder / "alignments"]
+    run_command(command)
+    assert "<svg" in (folder / "alignments_1.svg").read_text(encoding="utf-8")
     translated = run(folder, "translate", checkpoint, "--gpus", 0, stdin="ba bi\n")
     assert translated.count("\n") == 1
 
@@ -91,6 +112,12 @@ def test_a_metric_goes_through_all_scripts(folder: Path) -> None:
     assert "better is better in 1, worse in 0, both are equal in 1" in compared
     content = json.loads((folder / "compared.json").read_text(encoding="utf-8"))
     assert content["comparisons"]["toy perplexity"]["difference"] == pytest.approx(math.exp(0.2) - math.exp(1.1))
+
+
+def test_the_layers_options_are_listed(folder: Path) -> None:
+    command = ["python", "-m", "fairseq_plugins", "options", "toy"]
+    options = run_command(command, FAIRSEQ_PLUGINS_EXTENSIONS=str(folder / "toy_recurrent.py"))
+    assert "toy: leaky integrator" in options.stdout and "--leak LEAK" in options.stdout
 
 
 def test_an_extension_that_is_broken_is_one_sentence(folder: Path) -> None:

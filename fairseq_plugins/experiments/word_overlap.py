@@ -1,0 +1,59 @@
+"""Word overlap, which a ranker has to beat: how many different words of the question a candidate has.
+
+    python -m fairseq_plugins.experiments.word_overlap work/wikiqa/data [--subset test] [--work DIR]
+
+Punctuation does not count. Candidates that have as many are put in an order that a seed draws, as those of models are.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import InputError
+from ..files import read_lines
+from ..scoring.metrics import Outputs, metric_named
+from ..scoring.predictions import write_predictions
+from ..terminal import table
+from . import results
+from .classification import labelled_texts
+from .command_line import main_of
+from .decoding import decoding_of
+from .prepared_data import PreparedData
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Scores the baseline and, with ``--work``, keeps its scores and predictions."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_plugins.experiments.word_overlap", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("data", type=Path, help="prepared questions with candidates")
+    parser.add_argument("--subset", default="test", help="which set; default: test")
+    parser.add_argument("--work", type=Path, help="where results.json and generate/ go")
+    options = parser.parse_args(arguments)
+    data = PreparedData.load(options.data)
+    if not labelled_texts(data).is_ranking:
+        raise InputError(f"{options.data}: no questions with candidates; prepare them with --group")
+    metric = metric_named(data.preparation.metric)
+    references = decoding_of(metric).references(data, options.subset)
+    sides = (read_lines(data.folder / "tokens" / f"{options.subset}.input{side}") for side in (0, 1))
+    scores = [str(overlap(question, candidate)) for question, candidate in zip(*sides, strict=True)]
+    outputs = Outputs(scores, scores, [[] for _ in scores])
+    found = metric.scores(outputs, references)
+    if options.work is not None:
+        write_predictions(options.work / "generate" / f"{options.subset}.predicted.tsv", outputs, [])
+        kept = found if options.subset == "test" else {"subsets": {options.subset: found}}
+        results.write(options.work, {**results.load(options.work), **kept})
+    row = {"system": "word overlap", "set": options.subset, "candidates": len(scores)}
+    print(table([row | {column.label: found[column.key] for column in metric.columns}]))
+
+
+def overlap(question: str, candidate: str) -> int:
+    """How many different words of tokenised text another one has."""
+    words = {token for token in question.split() if any(map(str.isalnum, token))}
+    return len(words & set(candidate.split()))
+
+
+if __name__ == "__main__":
+    main_of(main)

@@ -1,0 +1,45 @@
+"""The baseline of rankers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import word_overlap
+
+
+def write(folder: Path, is_ranking: bool) -> Path:
+    """Two questions; the words of the first find its answer, those of the second do not."""
+    preparation = LabelledTextsPreparation(texts=["question", "candidate"], is_ranking=is_ranking, metric="ranking")
+    for name in preparation.dictionaries():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("a 1\n", encoding="utf-8")
+    files = {
+        "tokens/test.input0": ["who paid the doctor ?"] * 2 + ["where is it ?"] * 2,
+        "tokens/test.input1": ["the pilot paid the doctor .", "rain ?", "it is here where ?", "at home ."],
+        "raw/test.label": ["1", "0", "0", "1"],
+        "raw/test.group": ["a", "a", "b", "b"],
+    }
+    for name, lines in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    preparation.save(folder)
+    return folder
+
+
+def test_word_overlap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert word_overlap.overlap("who paid the doctor ?", "the pilot paid the doctor ?") == 3
+    assert word_overlap.overlap("the the ?", "the the ?") == 1, "different words, and no punctuation"
+    data = write(tmp_path / "data", is_ranking=True)
+    word_overlap.main([str(data), "--work", str(tmp_path / "work")])
+    found = json.loads((tmp_path / "work" / "results.json").read_text(encoding="utf-8"))
+    assert (found["map"], found["mrr"]) == (75, 75)
+    predicted = (tmp_path / "work" / "generate" / "test.predicted.tsv").read_text(encoding="utf-8")
+    assert predicted == "predicted\n3\n0\n3\n0\n"
+    assert "word overlap" in capsys.readouterr().out
+    with pytest.raises(InputError, match="no questions with candidates; prepare them with --group"):
+        word_overlap.main([str(write(tmp_path / "pairs", is_ranking=False))])
