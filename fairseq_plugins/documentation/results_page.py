@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..experiments import configuration as configurations
 from ..experiments.configuration import CHECKOUT
-from ..experiments.records import Group, Record, group_of, groups
+from ..experiments.records import BEST, Group, Record, group_of, groups
 from ..scoring.metrics import Column, metrics_of
 from ..tables.tables import TABLES, Row, Table, load_table
 from ..tables.writing import markdown
@@ -161,12 +161,20 @@ def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
     path = Path(row.config).relative_to(CHECKOUT).as_posix()
     if metric is None or not any(record.configuration == path for record in records):
         return NOT_RECORDED
-    group = group_of(configurations.load(row.config), records)
+    if row.variant is not None:
+        # Its options are the variant's alone: --cache, --cache-window …
+        own = [record for record in records if record.configuration == path and record.checkpoint == BEST]
+        own = [record for record in own if all(key.startswith(row.variant) for key in record.differences)]
+        group = Group(tuple(own), {})
+    else:
+        group = group_of(configurations.load(row.config), records)
     columns = [column for column in metric.columns if column.paper is not None]
     if table.measure.sets != ("test",):
         wanted = [(columns[0], subset) for subset in table.measure.sets]
     else:
         wanted = [(column, "test") for column in columns]
+    if row.variant is not None:
+        wanted = [(column, f"{subset} with {row.variant}") for column, subset in wanted]
     figures = [group and group.figure(column.key, subset) for column, subset in wanted]
     if not any(figures):
         return NOT_RECORDED

@@ -91,7 +91,7 @@ def main(arguments: Sequence[str]) -> None:
             print(f"warning: {warning}")
     print(f"outputs: {log.parent}; scores: {work / 'results.json'}")
     if options.record:
-        print(f"record: {records.record(configuration, data, work, average, name, scores)}")
+        print(f"record: {records.record(configuration, data, work, average, name, scores, extra)}")
 
 
 def decode(decoding: Decoding, command: Sequence[str], log: Path, data: PreparedData, stem: str, count: int) -> Outputs:

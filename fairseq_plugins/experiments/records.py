@@ -300,6 +300,7 @@ def record(
     average: int,
     name: str,
     scores: Mapping[str, Any],
+    extra: Sequence[str] = (),
     note: str = "",
 ) -> Path:
     """Writes the record of a run that was evaluated; that of the same run on the same machine is replaced.
@@ -311,6 +312,7 @@ def record(
         average: of how many epochs' checkpoints the evaluated one is the mean; 0 for the best one
         name: of the set
         scores: what the evaluation wrote
+        extra: the evaluation's further options, which win over the configuration's
         note: what else to know
 
     Returns:
@@ -321,14 +323,17 @@ def record(
     """
     recordable(configuration, work, None)
     found = results.load(work)
-    places = _PLACES | set(options_of(data.arguments()))
-    trained, generated = (shlex.split(text) for text in (found["command"], scores["generate_command"]))
+    places = _PLACES | (set(options_of(data.arguments())) - set(configuration.train))
+    trained = shlex.split(found["command"])
     shared = options_of(share_of(configuration, (), process_count(trained)).options)
     # How several processes share a batch is no matter of the experiment.
     batch = {key: configuration.train[key].text for key in shared if key in configuration.train}
     options = {
         "train": {**options_of(trained, places), **(batch if shared.items() <= options_of(trained).items() else {})},
-        "generate": options_of(generated, places),
+        "generate": {
+            **{key: value.text for key, value in configuration.generate.items() if value.text != "false"},
+            **options_of(extra, _PLACES),
+        },
     }
     own = metric_values(scores)
     made = Record(

@@ -66,6 +66,17 @@ def test_runs_with_other_options_or_several_sets_have_rows_of_their_own() -> Non
     assert "| DPN-S2S | 41.26 / 41.12 / 38.87 / 32.66 / 31.17 | – / 40.00 / – / – / – (one run) |" in text
 
 
+def test_a_variant_has_a_row_of_its_own() -> None:
+    (table,) = (table for table in results_page.tables() if table.name == "mc_rnn_table_4")
+    path = "configs/ptb/mc_rnn_3.yaml"
+    plain = Record("ptb", "mc_rnn_3", path, 1, scores={name: {"perplexity": 60.0} for name in ("valid", "test")})
+    differs = {"generate": {"cache": "true"}}
+    cached = Record("ptb", "mc_rnn_3", path, 1, differs, scores={"test with cache": {"perplexity": 55.0}})
+    cells = {row.system: results_page.our_figures(table, row, [plain, cached]) for row in table.rows}
+    assert cells["MC-RNN"] == "60.00 / 60.00 (one run)"
+    assert cells["MC-RNN + continuous cache pointer"] == "– / 55.00 (one run)"
+
+
 def test_an_empty_page() -> None:
     text = results_page.page([])
     assert text.count("None yet.") == 2 and "32.23" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -67,20 +68,10 @@ def trained(work: Path, configuration: Configuration, data: PreparedData, *extra
     results.write(work, {**found, **facts})
 
 
-def record(configuration: Configuration, data: PreparedData, work: Path, average: int = 0, **scores) -> Path:
-    generate = [
-        "fairseq-generate",
-        *data.arguments(),
-        "--path",
-        "x.pt",
-        "--gen-subset",
-        "test",
-        "--scoring",
-        "unscored",
-    ]
-    generate += [part for key, value in configuration.generate.items() for part in (f"--{key}", value.text)]
-    command = " ".join(f"'{part}'" for part in [*generate, "--cpu"])
-    return records.record(configuration, data, work, average, "test", {"generate_command": command, **SCORES, **scores})
+def record(
+    configuration: Configuration, data: PreparedData, work: Path, average: int = 0, extra: Sequence[str] = (), **scores
+) -> Path:
+    return records.record(configuration, data, work, average, "test", {**SCORES, **scores}, extra)
 
 
 def test_a_record_says_what_was_run(configuration: Configuration, data: PreparedData, work: Path, root: Path) -> None:
@@ -115,10 +106,12 @@ def test_a_record_says_what_was_run(configuration: Configuration, data: Prepared
 
 def test_options_that_differ(configuration: Configuration, data: PreparedData, work: Path, root: Path) -> None:
     trained(work, configuration, data, "--max-update", "20", "--fp16", "--dropout=0.5")
-    path = record(configuration, data, work, 5)
-    assert path == root / "quickstart" / "mc_rnn_3" / "seed_1_average_5_dropout_0.5_fp16_true_max-update_20.json"
+    path = record(configuration, data, work, 5, ["--cache", "--gen-subset", "x"])
+    name = "seed_1_average_5_dropout_0.5_fp16_true_max-update_20_cache_true.json"
+    assert path == root / "quickstart" / "mc_rnn_3" / name
     found = records.load(path)
-    assert found.differs == {"train": {"dropout": "0.5", "fp16": "true", "max-update": "20"}}
+    train = {"dropout": "0.5", "fp16": "true", "max-update": "20"}
+    assert found.differs == {"train": train, "generate": {"cache": "true"}}
     assert found.checkpoint == "mean of the last 5 epochs"
     assert records.group_of(configuration, [found]) is None
 
@@ -163,12 +156,11 @@ def test_the_same_run_is_replaced_and_that_of_another_machine_is_not(
 
 
 def test_several_sets_are_one_record(configuration: Configuration, data: PreparedData, work: Path) -> None:
-    scores = {"generate_command": "fairseq-generate bin --beam 5 --max-tokens 4000", **SCORES}
-    records.record(configuration, data, work, 0, "nist04", scores)
-    path = records.record(configuration, data, work, 0, "nist05", {**scores, "bleu_tokenized": 40.0})
+    records.record(configuration, data, work, 0, "nist04", SCORES)
+    path = records.record(configuration, data, work, 0, "nist05", {**SCORES, "bleu_tokenized": 40.0})
     assert list(records.load(path).scores) == ["nist04", "nist05"]
     trained(work, configuration, data, train_seconds=7.0)
-    assert list(records.load(records.record(configuration, data, work, 0, "nist05", scores)).scores) == ["nist05"]
+    assert list(records.load(records.record(configuration, data, work, 0, "nist05", SCORES)).scores) == ["nist05"]
 
 
 def test_what_is_not_trained() -> None:
