@@ -11,7 +11,7 @@
 #
 # The text is prepared as that of the training was. Each line's end counts as a token.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ $# -ge 1 ]] || { print_help >&2; exit 2; }
 [[ $1 != --help && $1 != -h ]] || { print_help; exit 0; }
 exec_module language_models perplexity "$@"

@@ -10,7 +10,7 @@
 # A line out is the class, a tab, and each class with its probability; of a model that ranks, the candidate's score. Pairs
 # of texts have a tab between them. Tokenisation and lower-casing are those of preparation.json in the prepared data.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ $# -ge 1 ]] || { print_help >&2; exit 2; }
 [[ $1 != --help && $1 != -h ]] || { print_help; exit 0; }
 exec_module experiments.predict "$@"

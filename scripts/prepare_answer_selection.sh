@@ -7,5 +7,5 @@
 # The folder holds WikiQA-train.tsv, WikiQA-dev.tsv and WikiQA-test.tsv, or folders train, dev and test with a.toks,
 # b.toks, sim.txt and id.txt each. --help lists all options.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 exec_module corpora.answer_selection "$@"

@@ -5,5 +5,5 @@
 #
 # Training sequences are drawn as they are needed; validation and test sets are written. --help lists all options.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 exec_module corpora.generated_sequences copy-memory "$@"

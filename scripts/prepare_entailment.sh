@@ -6,5 +6,5 @@
 #
 # --help lists all options.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 exec_module corpora.entailment "$@"

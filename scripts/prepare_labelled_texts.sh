@@ -7,5 +7,5 @@
 #
 # The first line of a table names its columns; where there is no such line, give their numbers. --help lists all options.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 exec_module corpora.labelled_tables "$@"

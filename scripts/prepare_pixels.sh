@@ -8,5 +8,5 @@
 # The folder holds MNIST's four idx files (plain or .gz); --small takes 1,797 digits of 8 by 8 pixels that scikit-learn has.
 # --help lists all options.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 exec_module corpora.generated_sequences pixels "$@"

@@ -8,5 +8,5 @@
 # --characters), plain or .gz. --help lists all options. Running it again does nothing, or goes on where it was interrupted.
 # Training then takes work/ptb/data/bin.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 exec_module corpora.ptb "$@"

@@ -5,5 +5,5 @@
 #
 # The folder holds books.task.train, books.task.test and so on (plain or .gz). --help lists the sets.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 exec_module corpora.reviews "$@"

@@ -7,5 +7,5 @@
 # Each line's end is a token, too. Nothing is lower-cased or tokenised unless asked. --help lists all options. Running it
 # again does nothing, or goes on where it was interrupted. Training then takes work/mine/data/bin.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 exec_module corpora.running_text "$@"

@@ -6,6 +6,6 @@
 #
 #   --check  writes nothing; says what is stale, with exit status 1
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ ${1:-} != --help && ${1:-} != -h ]] || { print_help; exit 0; }
 exec_module documentation "$@"

@@ -168,8 +168,16 @@ PRESETS: dict[str, Preset] = {
 _BASES: dict[str, Callable[[Namespace], None]] = {"fconv": fconv_architecture, "transformer": transformer_architecture}
 
 
+# Options that architectures got after checkpoints of them had been trained.
+_LATE = frozenset(_SLOW)
+
+
 def _apply(preset: Preset, args: Namespace) -> None:
-    set_defaults(args, **preset.overrides)
+    first = [name for name in preset.overrides if name not in _LATE]
+    # fairseq fills in the options of checkpoints as it does those of a command line. One that has all the others was
+    # trained without the late ones, which are left to the model then.
+    is_earlier = len(first) < len(preset.overrides) and all(hasattr(args, name) for name in first)
+    set_defaults(args, **{name: preset.overrides[name] for name in (first if is_earlier else preset.overrides)})
     if preset.model in _BASES:
         _BASES[preset.model](args)
 

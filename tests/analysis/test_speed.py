@@ -93,7 +93,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (None, "bad/results.json: no such file; give the work folder of a training"),
         ("{", "bad/results.json: not JSON .*; delete it"),
-        ("[]", "neither train_tokens_per_second nor decode_sentences_per_second; train the system"),
+        ("[]", "bad/results.json: not the results of an experiment; delete it"),
         ('{"parameters": 1}', "bad/results.json: neither train_tokens_per_second nor decode"),
         ('{"train_tokens_per_second": "fast"}', "train_tokens_per_second is 'fast', not a number"),
     ],

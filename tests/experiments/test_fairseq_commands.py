@@ -138,15 +138,19 @@ DIFFERENT = [path for path in CONFIGURATIONS if path.parent.name != "reviews" or
 
 
 @pytest.mark.parametrize("path", DIFFERENT, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_fairseq_accepts_every_configuration(path: Path, tmp_path: Path, data: PreparedData) -> None:
+def test_fairseq_accepts_every_configuration(
+    path: Path, tmp_path: Path, data: PreparedData, text_data: PreparedData
+) -> None:
     configuration = configurations.load(path)
-    arch = SEQUENCE_MODELS.get(configuration.dataset, "lstm")
+    is_text = "task" in configuration.train and configuration.train["task"].text == "streaming_language_modeling"
+    data = text_data if is_text else data
+    arch = "awd_lstm_ptb" if is_text else SEQUENCE_MODELS.get(configuration.dataset, "lstm")
     extra = ["--arch", arch] if path.stem.startswith("_base") else []
     train = commands.train_command(configuration, data, tmp_path, 0, extra)
-    generate = commands.generate_command(configuration, data, "model.pt", "test", 0, [])
     assert commands.option(train, "--seed") == "1"
     if not configuration.generate:
-        return  # classes are not generated
+        return  # neither classes nor probabilities of a text are generated
+    generate = commands.generate_command(configuration, data, "model.pt", "test", 0, [])
     # As the papers: 10 on NIST and for MC-RNN's headlines, else 5.
     is_wide = configuration.dataset in ("nist_zh_en", "gigaword", "quickstart_summarization")
     of_dpn = configuration.dataset == "gigaword" and path.stem.removesuffix("_paper") in ("dpn", "cnn", "_base_dpn")

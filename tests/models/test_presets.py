@@ -19,3 +19,12 @@ def test_user_options_win_over_the_architecture() -> None:
 def test_texts_are_one_line_each() -> None:
     for preset in PRESETS.values():
         assert preset.text and "\n" not in preset.text and not preset.text.endswith(".")
+
+
+def test_checkpoints_of_before_an_option_do_not_get_the_architectures_value_of_it() -> None:
+    new = Namespace(channels=2)
+    ARCH_CONFIG_REGISTRY["mc_rnn_iwslt_de_en"](new)
+    assert (new.channels, new.connection_rate) == (2, 0.1)
+    earlier = Namespace(**{name: value for name, value in vars(new).items() if name != "connection_rate"})
+    ARCH_CONFIG_REGISTRY["mc_rnn_iwslt_de_en"](earlier)
+    assert not hasattr(earlier, "connection_rate")

@@ -24,12 +24,27 @@ def script(name: str, *arguments: object, cwd: Path, status: int = 0) -> subproc
 OUTPUT = ("--output", "out")
 PAIR = ("--src-lang", "de", "--tgt-lang", "en")
 MISSING = {
+    "prepare_answer_selection.sh": ((*OUTPUT, "--input", "absent"), "absent: neither WikiQA-train.tsv nor a folder"),
+    "prepare_copy_memory.sh": ((*OUTPUT, "--length", "0"), "length is 0: it must be at least 1"),
+    "prepare_entailment.sh": (
+        (*OUTPUT, "--input", "absent"),
+        "absent: one file of JSON lines for 'train' was expected",
+    ),
     "prepare_gigaword.sh": ((*OUTPUT, "--input", "absent"), "absent: no such file or folder"),
+    "prepare_imdb.sh": ((*OUTPUT, "--input", "absent"), "absent/train/neg: no folder of reviews there"),
     "prepare_iwslt14_de_en.sh": ((*OUTPUT, "--archive", "absent"), "absent: no such file"),
+    "prepare_labelled_texts.sh": (
+        (*OUTPUT, "--train", "absent", "--text", "t", "--label", "l"),
+        "absent: no such file",
+    ),
     "prepare_nist_zh_en.sh": ((*OUTPUT, "--train", "t", "--nist", "absent"), "absent: no such folder"),
     "prepare_parallel.sh": ((*OUTPUT, *PAIR, "--train", "absent", "--valid", "v"), "absent.de: no such file"),
+    "prepare_pixels.sh": ((*OUTPUT, "--input", "absent"), "absent/train-images-idx3-ubyte: no such file"),
     "prepare_ptb.sh": ((*OUTPUT, "--input", "absent"), "absent: there is none of ptb.train.txt"),
+    "prepare_reviews.sh": ((*OUTPUT, "--input", "absent", "--set", "books"), "absent/books.task.train: no such file"),
+    "prepare_sst.sh": ((*OUTPUT, "--input", "absent"), "absent/stsa.fine.train: no such file"),
     "prepare_text.sh": ((*OUTPUT, "--train", "absent", "--valid", "v"), "absent: no such file"),
+    "prepare_trec.sh": ((*OUTPUT, "--train", "absent", "--test", "absent"), "absent: no such file"),
 }
 
 

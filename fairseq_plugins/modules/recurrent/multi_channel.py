@@ -35,6 +35,7 @@ class MultiChannelOptions(ConnectedOptions):
         "how far an update by Adam moves connections that start as the identity (--connection state); 1: as far as "
         "other weights",
         minimum=0,
+        before=1.0,
     )
 
 
