@@ -66,6 +66,7 @@ def test_a_preparation_that_was_killed_keeps_nobody_out(tmp_path: Path, no_binar
         def _write_bin(self) -> str:
             # A worker as those of a pool, which outlives its parent.
             in_a_process(lambda: (reached.touch(), time.sleep(30)))
+            time.sleep(600)  # until it is killed
             return "none"
 
     killed = os.fork()
