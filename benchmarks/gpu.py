@@ -18,7 +18,7 @@ precisions  scripts/train.sh with --bf16 and --fp16: no loss that is not a numbe
             of two processes on one GPU beside those of one with twice the batch
 training    trainings on --data in bfloat16 for --training-seconds, and their BLEU on the test set
 
-Every cell stands in FILE as soon as it is measured, and is not measured again; one that fails has its reason there.
+Every cell is in FILE as soon as it is measured, and is not measured again; one that fails has its reason there.
 FILE with the ending .md is the table of all cells, with .log what commands said and whole error messages. A cell that
 crashes the process or takes too long is given up, and a new process goes on with the next.
 """

@@ -129,7 +129,7 @@ class Record:
 
     @property
     def cells(self) -> dict[str, dict[str, Any]]:
-        """Name → what stands in its place."""
+        """Name → what is in its place."""
         return self.content["cells"]
 
     def begin(self, cell: Cell) -> None:

@@ -58,7 +58,7 @@ def load(path: "str | os.PathLike[str]", data: "str | os.PathLike[str] | None" =
 
 # Taken out of the environment: fairseq's own commands, which this process may start, find everything by importing.
 _is_wanted = os.environ.pop("FAIRSEQ_PLUGINS_REGISTER", "1") != "0"
-# While Python looks for the module that ``-m`` names, this stands where the name of its file is going to.
+# While Python looks for the module that ``-m`` names, this is where the name of its file is going to.
 _is_looked_through = sys.argv[:1] == ["-m"]
 if _is_looked_through:
     show_input_errors()  # Ctrl-C, while the command is imported

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
 import os
 import re
 import signal
@@ -103,7 +104,8 @@ def report_input_errors(main: Callable[[], None]) -> None:
 
 
 def show_input_errors() -> None:
-    """Has whatever command this process runs end with a sentence, and no traceback, after an :class:`InputError`.
+    """Has whatever command this process runs end with a sentence, and no traceback, after an :class:`InputError`, and
+    where it is not installed.
 
     For commands that are not ours (fairseq-train), and while ours are still being imported, where Ctrl-C is such an end
     too. Further calls change nothing.
@@ -124,6 +126,12 @@ def _show(kind: type[BaseException], error: BaseException, traceback: TracebackT
         print(f"error: {found[1]}", file=sys.stderr)
     elif issubclass(kind, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
+    elif issubclass(kind, ModuleNotFoundError) and importlib.util.find_spec("fairseq") is None:
+        print(
+            f"error: fairseq is not installed for {sys.executable}: run scripts/install.sh, and "
+            f"'source .venv/bin/activate' before commands that begin with python or fairseq-",
+            file=sys.stderr,
+        )
     else:
         _SHOWN_BEFORE[-1](kind, error, traceback)
 

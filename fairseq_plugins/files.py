@@ -159,7 +159,7 @@ def sha256(path: str | os.PathLike[str]) -> str:
 
 
 def checksum_of_lines(lines: Iterable[str]) -> str:
-    """The SHA-256 checksum of lines of text as they would stand in a file, in hexadecimal."""
+    """The SHA-256 checksum of lines of text as they would be in a file, in hexadecimal."""
     digest = hashlib.sha256()
     for line in lines:
         digest.update(line.encode("utf-8", "surrogatepass") + b"\n")

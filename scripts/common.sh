@@ -18,7 +18,8 @@ fail() {
   exit 1
 }
 
-# Sets $PYTHON: what the caller has set, else the checkout's own environment, else python3.
+# Sets $PYTHON: what the caller has set, else the checkout's own environment, else python3, which is that of an active
+# environment.
 find_python() {
   if [[ -z ${PYTHON:-} ]]; then
     if [[ -x $project/.venv/bin/python ]]; then
@@ -39,24 +40,27 @@ ensure_environment() {
   shift
   find_python
   has_installed fairseq-plugins "$@" && return
-  if [[ ! -x $project/.venv/bin/python ]]; then
-    echo "making $project/.venv with $("$PYTHON" --version)"
-    # A folder that is not whole would be taken for the environment the next time.
-    "$PYTHON" -m venv "$project/.venv" || {
-      rm -rf "$project/.venv"
-      fail "'$PYTHON -m venv' failed: on Debian and Ubuntu, install python3-venv; or name another Python with PYTHON=..."
-    }
-  fi
+  [[ -x $project/.venv/bin/python ]] || make_environment "$PYTHON"
   PYTHON=$project/.venv/bin/python
   has_installed fairseq-plugins "$@" && return
   PYTHON=$PYTHON "$project/scripts/install.sh" ${extras:+--extras "$extras"}
+}
+
+# Makes .venv with the Python that is given.
+make_environment() {
+  echo "making $project/.venv with $("$1" --version)"
+  # A folder that is not whole would be taken for the environment the next time.
+  "$1" -m venv "$project/.venv" || {
+    rm -rf "$project/.venv"
+    fail "'$1 -m venv' failed: on Debian and Ubuntu, install python3-venv; or name another Python with PYTHON=..."
+  }
 }
 
 has_installed() {
   "$PYTHON" -c 'import sys; from importlib.metadata import version; [version(name) for name in sys.argv[1:]]' "$@" 2>/dev/null
 }
 
-# Becomes `python -m fairseq_plugins.MODULE ARGUMENTS...`, so that signals reach Python and no shell stands between.
+# Becomes `python -m fairseq_plugins.MODULE ARGUMENTS...`, so that signals reach Python and no shell is in between.
 # The checkout comes first on Python's path: it is what the scripts belong to, whatever else is installed. The package
 # imports PyTorch and fairseq where they are needed, and not before.
 exec_module() {

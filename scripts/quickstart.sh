@@ -14,7 +14,7 @@
 #   --work DIR       where everything goes (work/quickstart, work/quickstart_summarization … by default)
 #   --record         also writes both runs to results/, for the tables of docs/results.md; then run scripts/update_docs.sh
 #
-# Takes about 5 minutes on 2 CPU cores after the installation, which fetches PyTorch and may compile fairseq. $PYTHON
+# Takes 5 to 6 minutes on 2 CPU cores after the installation, which fetches PyTorch and may compile fairseq. $PYTHON
 # (python3 by default; 3.10, 3.11 or 3.12) is the interpreter that .venv is made of; if the project is already installed
 # for it, it is used as it is.
 set -euo pipefail

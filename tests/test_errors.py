@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -148,3 +149,13 @@ def test_an_error_of_ours_under_a_command_that_is_not() -> None:
     text = "-- Process 1 terminated with the following error:\\nTraceback:\\nfairseq_plugins.errors.InputError: no\\n"
     finished = run_command(["python", "-c", f"{program}{raised}'{text}')"], status=1, **WITHOUT_FAIRSEQ)
     assert finished.stderr == "error: no\n"
+
+
+def test_where_nothing_is_installed(tmp_path: Path) -> None:
+    """A Python without fairseq says what to do, whatever module it looks for first."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
+    for module in ("fairseq_plugins", "fairseq_plugins.analysis"):
+        command = [tmp_path / "bin" / "python", "-m", module, "options"]
+        finished = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+        assert finished.returncode == 1
+        assert re.fullmatch(r"error: fairseq is not installed for .*: run scripts/install.sh.*\n", finished.stderr)

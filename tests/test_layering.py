@@ -37,7 +37,7 @@ OURS = {
     "terminal.py": (),
     "kernels": ("errors", "files"),
     "modules": ("kernels",),
-    "models": ("errors", "files", "modules", "kernels"),
+    "models": ("errors", "files", "compat", "modules", "kernels"),
     "criterions": ("errors", "files", "modules", "kernels", "scoring"),
     "checkpoints.py": ("errors", "files", "versions", "register"),
     "compat": (),
@@ -50,7 +50,7 @@ OURS = {
     "trained.py": ("errors", "checkpoints", "corpora", "experiments"),
     "installation.py": ("errors", "terminal", "versions", "register", "modules", "kernels"),
     "tasks": ("errors", "files", "corpora", "models"),
-    "optim": ("errors",),
+    "optim": ("errors", "compat"),
     "language_models": ("errors", "files", "checkpoints", "corpora", "models", "modules"),
     "analysis": (
         *("errors", "files", "terminal", "trained", "checkpoints", "register"),
@@ -91,7 +91,7 @@ def is_in(name: str, forbidden: str) -> bool:
 def imports_of(room: str) -> list[tuple[Path, str]]:
     """Each file of a room with each name that it imports."""
     root = PACKAGE / room
-    # A command puts rooms together, and nobody imports it: it stands above all of them.
+    # A command puts rooms together, and nobody imports it: it is above all of them.
     files = [root] if root.is_file() else [path for path in sorted(root.rglob("*.py")) if path.name != "__main__.py"]
     assert files
     return [(path.relative_to(PACKAGE), name) for path in files for name in sorted(imported_modules(path))]
@@ -118,7 +118,7 @@ def test_rooms_import_of_ours_only_what_they_may(room: str) -> None:
     assert not wrong
 
 
-def test_rooms_stand_in_no_circle() -> None:
+def test_rooms_are_in_no_circle() -> None:
     rooms = [path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()]
     files = [path.name for path in PACKAGE.glob("*.py") if not path.name.startswith("__")]
     assert len(rooms) > 8 and len(files) > 4
@@ -129,10 +129,11 @@ def test_rooms_stand_in_no_circle() -> None:
         - {room.removesuffix(".py")}
         for room in (*rooms, *files)
     }
-    tuple(TopologicalSorter(arrows).static_order())
+    # A circle raises CycleError.
+    assert set(TopologicalSorter(arrows).static_order()) >= set(arrows)
 
 
-def test_files_inside_a_room_stand_in_no_circle() -> None:
+def test_files_inside_a_room_are_in_no_circle() -> None:
     """A package and its files count as one where the package only hands out what is in them."""
     files = {path: module_name(path) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"}
     names = set(files.values())
@@ -141,7 +142,8 @@ def test_files_inside_a_room_stand_in_no_circle() -> None:
         & names - {name}
         for path, name in files.items()
     }
-    tuple(TopologicalSorter(arrows).static_order())
+    # A circle raises CycleError.
+    assert set(TopologicalSorter(arrows).static_order()) >= set(arrows)
 
 
 def test_sources_are_short() -> None:

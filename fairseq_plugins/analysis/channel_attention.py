@@ -29,7 +29,7 @@ from .result import Analysis
 
 @dataclass(frozen=True)
 class LayerAttention:
-    """One layer and direction; steps stand in the order of the sentence, whatever the direction.
+    """One layer and direction; steps are in the order of the sentence, whatever the direction.
 
     Attributes:
         layer: from 1

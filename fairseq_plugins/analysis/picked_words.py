@@ -21,7 +21,7 @@ class PickedWords:
 
     Attributes:
         words: of the text, as the model reads them
-        shares: of the features whose maximum stands at each word; they add up to 1
+        shares: of the features whose maximum is at each word; they add up to 1
         label: its class
         predicted: what the model takes it for
     """

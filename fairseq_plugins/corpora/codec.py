@@ -38,7 +38,7 @@ class Codec:
             tokenizer: text → tokens.
             load_subwords: loads the BPE, when it is first needed; None where there is none.
             unknown_words: tokens by which the text itself says that a word is unknown. Without BPE they are fairseq's
-                ``<unk>`` to the model. Where a model predicts ``<unk>`` the first of them stands in the tokens.
+                ``<unk>`` to the model. Where a model predicts ``<unk>`` the first of them is in the tokens.
         """
         self._tokenizer, self._load_subwords = tokenizer, load_subwords
         self._unknown_words = tuple(unknown_words)
@@ -67,7 +67,7 @@ class Codec:
         return self._tokenizer.detokenize(tokens)
 
     def join_pieces(self, pieces: Sequence[str]) -> list[Word]:
-        """The words that pieces make up, and where each of them stands."""
+        """The words that pieces make up, and where each of them is."""
         if self._subwords is None:
             return [Word(piece, index, index + 1) for index, piece in enumerate(pieces)]
         starts = [index for index in range(len(pieces)) if self._subwords.starts_word(pieces, index)]

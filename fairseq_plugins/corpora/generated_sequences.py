@@ -58,7 +58,7 @@ class GeneratedSequencesPreparation(Preparation):
     is_small: bool = False
     """The pixels are not MNIST's but those of the 1,797 digits of 8 by 8 that scikit-learn has."""
     is_permuted: bool = False
-    """Pixels stand in an order that :data:`PERMUTATION_SEED` decides."""
+    """Pixels are in an order that :data:`PERMUTATION_SEED` decides."""
     sequences: int = 1_000
     """Of copy memory's validation and test sets."""
     seed: int = 1

@@ -69,7 +69,7 @@ def training_lines(path: str | os.PathLike[str]) -> Iterator[str]:
 def test_segments(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     """The segments of a dev or test XML file, as (place in the file, text).
 
-    The right single quotation mark becomes an apostrophe, and ``& < >`` stay XML's ``&amp; &lt; &gt;``, as they stand
+    The right single quotation mark becomes an apostrophe, and ``& < >`` stay XML's ``&amp; &lt; &gt;``, as they are
     in the training text too: so the tokens are those that everybody's results on this test set are computed on.
 
     Raises:
@@ -84,7 +84,7 @@ def test_segments(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     segments = []
     for document in root.iter("doc"):
         for segment in document.iter("seg"):
-            # One line, whatever line breaks and tags stand in it.
+            # One line, whatever line breaks and tags are in it.
             text = " ".join("".join(segment.itertext()).split()).replace("\u2019", "'")
             segments.append((f"{document.get('docid')}/{segment.get('id')}", xml.sax.saxutils.escape(text)))
     return segments

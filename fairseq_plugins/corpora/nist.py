@@ -59,7 +59,7 @@ class Segment:
         document: its document's ``docid``.
         number: its ``id``.
         text: in one line.
-        line: where it stands in the file.
+        line: where it is in the file.
     """
 
     document: str
@@ -167,7 +167,7 @@ class EvaluationSet:
 
 
 def read_evaluation_set(source: Path, references: Sequence[Path], count: int, reader: Reader) -> EvaluationSet:
-    """Reads a source set and its references, which may stand in one file or in several.
+    """Reads a source set and its references, which may be in one file or in several.
 
     Files without markup are taken line by line, one file for each reference.
 
@@ -226,7 +226,7 @@ def _check_count(source: Path, names: Sequence[str], count: int) -> None:
 def find_evaluation_sets(folder: Path, reader: Reader) -> dict[int, tuple[Path, list[Path]]]:
     """Year → source file and reference files of the Chinese-English sets below a folder.
 
-    Files say by themselves what they are: ``<srcset>`` or ``<refset>`` with their languages. The year stands in the
+    Files say by themselves what they are: ``<srcset>`` or ``<refset>`` with their languages. The year is in the
     ``setid``, the file's name or a folder's.
 
     Raises:
@@ -302,7 +302,7 @@ def _is_markup(path: Path, reader: Reader) -> bool:
 
 
 def ldc_pairs(folder: Path, reader: Reader) -> Iterator[tuple[str, str]]:
-    """The sentence pairs of the corpora that stand, under their catalogue numbers, in a folder; says what it found.
+    """The sentence pairs of the corpora in a folder, which has them under their catalogue numbers; says what it found.
 
     Raises:
         InputError: none of them is there, or nothing in them could be paired.

@@ -175,7 +175,7 @@ class PairsPreparation(Preparation):
         return self.target.detokenize(tokens)
 
     def join_pieces(self, language: str, pieces: Sequence[str]) -> list[Word]:
-        """The words that BPE tokens of one of the two languages make up, and where each of them stands."""
+        """The words that BPE tokens of one of the two languages make up, and where each of them is."""
         return self.codec(language).join_pieces(pieces)
 
     def to_unknown(self, tokens: str) -> str:

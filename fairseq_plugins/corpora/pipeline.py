@@ -31,7 +31,7 @@ from fairseq_plugins.files import locked, sha256, write_json
 from fairseq_plugins.versions import add_version_argument, versions
 
 DOWNLOAD = "download"
-"""The one thing that may stand in an output folder before its preparation: what was downloaded for it."""
+"""The one thing that may be in an output folder before its preparation: what was downloaded for it."""
 PACKAGES = ("fairseq-fixed", "fairseq", "jieba", "opencc", "sacremoses", "sentencepiece", "subword-nmt")
 """Those that prepared data depend on; their versions go into its record."""
 

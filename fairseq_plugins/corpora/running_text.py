@@ -198,7 +198,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="prepare_text.sh",
         description="Prepares running text for language models. FILE is UTF-8, plain or .gz; each line's end is a "
-        "token too. Nothing is lower-cased or tokenised unless asked: words are what stands between spaces.",
+        "token too. Nothing is lower-cased or tokenised unless asked: words are what is between spaces.",
     )
     parser.add_argument("--train", required=True, type=Path, metavar="FILE")
     parser.add_argument("--valid", required=True, type=Path, metavar="FILE")

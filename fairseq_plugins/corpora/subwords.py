@@ -22,7 +22,7 @@ from fairseq_plugins.files import atomic_file, read_lines
 
 # SentencePiece and subword-nmt are imported where they are used: --help and refusals need not wait for them.
 
-# What a subword model uses as a mark of its own stands escaped in its pieces, or decoding would take it for the mark.
+# What a subword model uses as a mark of its own is escaped in its pieces, or decoding would take it for the mark.
 # The escape character is the last one of the first private use area: no font, no keyboard and no corpus uses it.
 _ESCAPE = "\uf8ff"
 
@@ -114,12 +114,12 @@ class SentencePieceModel(SubwordModel):
             if largest := re.search(r"too high \(\d+\).*<= (\d+)", message):
                 raise InputError(
                     f"a vocabulary of {size} pieces is more than the training text allows: "
-                    f"the largest possible size is {largest[1]}"
+                    f"the largest possible --bpe-size is {largest[1]}"
                 ) from None
             if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
                 raise InputError(
                     f"a vocabulary of {size} pieces cannot hold the characters of the training text: the smallest "
-                    f"possible size is {smallest[1]}"
+                    f"possible --bpe-size is {smallest[1]}"
                 ) from None
             raise
         with atomic_file(path, "wb") as stream:
@@ -168,7 +168,7 @@ class SubwordNMTModel(SubwordModel):
         if learned < size:
             raise InputError(
                 f"{size} merge operations are more than the training text allows: "
-                f"the largest possible size is {learned}"
+                f"the largest possible --bpe-size is {learned}"
             )
         with atomic_file(path) as stream:
             stream.write(codes.getvalue())

@@ -36,7 +36,7 @@ NORMALIZATIONS: dict[str, Callable[[str], str]] = {"nfkc": _nfkc, "simplified": 
 class Tokenizer:
     """One side's normalisation, tokenisation and lower-casing, and the way back.
 
-    Spaces are always normalised: every run of white space (no-break spaces, tabs, …) becomes one space, and none stands
+    Spaces are always normalised: every run of white space (no-break spaces, tabs, …) becomes one space, and none is
     at the ends. fairseq would do it anyway, and only so does a line stay one line in every reader.
     """
 

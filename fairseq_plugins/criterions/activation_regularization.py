@@ -7,16 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairseq.criterions import register_criterion
-from fairseq.criterions.cross_entropy import CrossEntropyCriterion, CrossEntropyCriterionConfig
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
+from omegaconf import II
 from torch import Tensor
 
 from ..errors import InputError
+from .output_cross_entropy import OutputCrossEntropyCriterion, says_its_output_layer
+
+MISSING = (
+    "--criterion activation_regularized_cross_entropy needs recurrent_lm or an architecture of it: take cross_entropy"
+)
 
 
 @dataclass
-class ActivationRegularizedCrossEntropyConfig(CrossEntropyCriterionConfig):
+class ActivationRegularizedCrossEntropyConfig(FairseqDataclass):
     """The options of ``activation_regularized_cross_entropy``."""
 
     activation_regularization: float = field(
@@ -27,10 +33,11 @@ class ActivationRegularizedCrossEntropyConfig(CrossEntropyCriterionConfig):
         default=0.0,
         metadata={"help": "beta: weight of the mean square of its change from step to step, before dropout (TAR)"},
     )
+    sentence_avg: bool = II("optimization.sentence_avg")
 
 
 @register_criterion("activation_regularized_cross_entropy", dataclass=ActivationRegularizedCrossEntropyConfig)
-class ActivationRegularizedCrossEntropyCriterion(CrossEntropyCriterion):
+class ActivationRegularizedCrossEntropyCriterion(OutputCrossEntropyCriterion):
     """In training, cross-entropy a token + alpha mean (m h_t)^2 + beta mean (h_t - h_(t-1))^2, m being dropout's mask.
 
     What is logged, and validated by, is the cross-entropy alone.
@@ -46,7 +53,7 @@ class ActivationRegularizedCrossEntropyCriterion(CrossEntropyCriterion):
         activation_regularization: float,
         temporal_activation_regularization: float,
     ) -> None:
-        super().__init__(task, sentence_avg)
+        super().__init__(task, sentence_avg, label_smoothing=0.0)
         if min(activation_regularization, temporal_activation_regularization) < 0:
             raise InputError("--activation-regularization and --temporal-activation-regularization are at least 0")
         self.alpha, self.beta = activation_regularization, temporal_activation_regularization
@@ -55,26 +62,17 @@ class ActivationRegularizedCrossEntropyCriterion(CrossEntropyCriterion):
         self, model: BaseFairseqModel, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[Tensor, int, dict[str, Any]]:
         """The summed loss of a batch, the number that gradients are divided by, and what is logged."""
-        output = model(**sample["net_input"])
-        loss, _ = self.compute_loss(model, output, sample, reduce=reduce)
-        sample_size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
-        logged = {
-            "loss": loss.data,
-            "ntokens": sample["ntokens"],
-            "nsentences": sample["target"].size(0),
-            "sample_size": sample_size,
-        }
+        if not says_its_output_layer(model):
+            raise InputError(MISSING)
+        loss, sample_size, logged, extra = self.in_chunks(model, sample)
         if model.training and (self.alpha or self.beta):
             # What is divided by the sample size later.
-            loss = loss + sample_size * self._regularization(output[1], sample)
+            loss = loss + sample_size * self._regularization(extra, sample)
         return loss, sample_size, logged
 
     def _regularization(self, extra: dict[str, Any], sample: dict[str, Any]) -> Tensor:
         if "undropped_output" not in extra:
-            raise InputError(
-                "--criterion activation_regularized_cross_entropy needs recurrent_lm or an architecture of it: "
-                "take cross_entropy"
-            )
+            raise InputError(MISSING)
         # (T, B, H)
         dropped, undropped = extra["dropped_output"].float(), extra["undropped_output"].float()
         change = undropped[1:] - undropped[:-1]

@@ -52,9 +52,15 @@ class OutputCrossEntropyCriterion(FairseqCriterion):
     ) -> tuple[Tensor, int, dict[str, Any]]:
         """The summed loss of a batch (without ``reduce`` each token's), the number that gradients are divided by, and
         what is logged."""
-        if not reduce or not hasattr(getattr(model, "decoder", None), "output_parameters"):
+        if not reduce or not says_its_output_layer(model):
             return self.in_tables(model, sample, reduce)
-        features, *_ = model(**sample["net_input"], features_only=True)
+        return self.in_chunks(model, sample)[:3]
+
+    def in_chunks(
+        self, model: BaseFairseqModel, sample: dict[str, Any]
+    ) -> tuple[Tensor, int, dict[str, Any], dict[str, Any]]:
+        """What :meth:`forward` returns, and what the model gave beside its features."""
+        features, extra = model(**sample["net_input"], features_only=True)
         weight, bias = model.decoder.output_parameters()
         loss, nll_loss = output_cross_entropy(
             features.flatten(0, 1), weight, bias, sample["target"].flatten(), self.padding_idx, self.label_smoothing
@@ -67,10 +73,15 @@ class OutputCrossEntropyCriterion(FairseqCriterion):
             "nsentences": sample["target"].size(0),
             "sample_size": sample_size,
         }
-        return loss, sample_size, logged
+        return loss, sample_size, logged, extra
 
     reduce_metrics = LabelSmoothedCrossEntropyCriterion.reduce_metrics
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
         return True
+
+
+def says_its_output_layer(model: BaseFairseqModel) -> bool:
+    """Whether a model's decoder has ``output_parameters``."""
+    return hasattr(getattr(model, "decoder", None), "output_parameters")

@@ -12,10 +12,10 @@ from ..experiments.records import Record, group_of
 from ..scoring.metrics import metric_named
 from ..tables.writing import markdown
 from ..terminal import table
-from . import options_page, picture, results_page
+from . import notes, options_page, picture, results_page
 from .blocks import filled
 
-WITH_PARTS = ("README.md",)
+WITH_PARTS = ("README.md", "docs/notes/starting_scales.md")
 """Pages with generated parts."""
 
 FAMILIES = (
@@ -54,14 +54,21 @@ def generated(checkout: Path, records: Sequence[Record]) -> dict[Path, str]:
 
 def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
     """Name → what makes this part of a page."""
-    return {"quickstart-output": lambda: quickstart_output(records), "families": lambda: families(records)}
+    return {
+        "quickstart-output": lambda: quickstart_output(records),
+        "families": lambda: families(records),
+        "first-updates": notes.first_updates,
+        "first-epochs": lambda: notes.first_epochs(256),
+        "first-epochs-small": lambda: notes.first_epochs(128),
+        "dpn-table-4-small": notes.small_table,
+    }
 
 
 def families(records: Sequence[Record]) -> str:
     """A row for each family of architectures: the paper's score, ours, and how to train it."""
     known = {each.name: each for each in results_page.tables()}
     columns: dict[str, list[str]] = {
-        heading: [] for heading in ("family", "data", "score", "the paper", "ours", "command")
+        heading: [] for heading in ("family", "data", "score", "the paper", "ours", "training")
     }
     for family, name, system in FAMILIES:
         (row,) = (row for row in known[name].rows if row.system == system)

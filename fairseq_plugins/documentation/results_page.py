@@ -29,6 +29,9 @@ def page(records: Sequence[Record]) -> str:
             "A figure of several runs is their mean ± standard deviation, with the number of runs. "
             f"“{NOT_RECORDED}” means that nobody has recorded a run of this configuration.",
             "",
+            "On this page: [recorded runs](#recorded-runs), [the papers' tables](#the-papers-tables), "
+            "[every run](#every-run).",
+            "",
             *recorded_sections(records),
             "## The papers' tables",
             "",

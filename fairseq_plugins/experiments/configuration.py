@@ -28,7 +28,7 @@ KEYS = {
     "paper": ("table", "row"),
 }
 SECTIONS = ("base", "extensions", "recipe", "recipes", "data", "train", "generate", "evaluate", "paper")
-# What stands in a table's row beside the paper's figures.
+# What is in a table's row beside the paper's figures.
 _NOT_FIGURES = ("config", "missing", "bring", "baseline")
 # Sections that a configuration keeps; of the others it keeps what comes of them.
 _KEPT = ("data", "train", "generate", "evaluate", "paper")

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> None:
     path, options, extra = parser.parse_after("CONFIG", arguments)
     configuration = configurations.load(path)
     work = work_folder(options.work or configuration.default_work)
-    data = PreparedData.load(options.data or configuration.data_folder)
+    data = PreparedData.of(configuration, options.data)
     results.load(work)  # what is damaged is said before minutes of decoding
     started(path)
     configuration.load_extensions()
@@ -144,7 +144,7 @@ def own_checkpoint(checkpoints: Path, average: int) -> str:
 
 
 def paper_cell(metric: Metric, paper: dict[str, Any], subset: str) -> str | None:
-    """The paper's figures for a set, as they stand beside ours; None where it has none."""
+    """The paper's figures for a set, as they are beside ours; None where it has none."""
     figures = metric.paper_figures(paper, subset)
     return " / ".join(f"{figures[c.key]:{c.form}}" for c in metric.columns if c.key in figures) or None
 

@@ -13,6 +13,7 @@ from ..corpora.pairs import PairsPreparation
 from ..corpora.preparation import Preparation
 from ..errors import InputError
 from ..files import sha256
+from .configuration import Configuration
 
 USER_DIR = str(Path(package_path[0]).resolve())
 
@@ -39,6 +40,26 @@ class PreparedData:
                     f"{folder / name}: the dictionary is missing; delete {folder} and prepare the data again"
                 )
         return cls(folder, preparation)
+
+    @classmethod
+    def of(cls, configuration: Configuration, folder: Path | None = None) -> PreparedData:
+        """The data of an experiment.
+
+        Args:
+            configuration: the experiment
+            folder: in the place of the data that the configuration names
+
+        Raises:
+            InputError: it is not prepared.
+        """
+        if folder is None and not configuration.data_folder.exists():
+            base = configuration.path.with_name("_base.yaml")
+            told = base if base.is_file() else configuration.path
+            raise InputError(
+                f"{configuration.data_folder}: no such folder; prepare the data as the head of {told} says, or name "
+                f"another folder by --data"
+            )
+        return cls.load(folder or configuration.data_folder)
 
     @property
     def pairs(self) -> PairsPreparation:

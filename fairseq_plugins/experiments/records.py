@@ -25,6 +25,7 @@ from . import results
 from .configuration import CHECKOUT, Configuration
 from .fairseq_commands import process_count, share_of
 from .prepared_data import PreparedData
+from .training_record import WITHOUT_EFFECT
 
 VARIABLE = "FAIRSEQ_PLUGINS_RESULTS"
 """The environment variable that names another folder than ``results/``."""
@@ -33,8 +34,8 @@ BEST = "best"
 """What ``checkpoint`` is unless several were averaged."""
 # Options that say where and on what a command runs, and not what it computes. The seed has a key of its own.
 _PLACES = {
-    *("seed", "save-dir", "path", "gen-subset", "scoring", "cpu", "distributed-world-size", "num-workers"),
-    *("log-interval", "log-format", "tensorboard-logdir"),
+    *("seed", "save-dir", "path", "gen-subset", "scoring", "distributed-world-size"),
+    *(name.replace("_", "-") for name in WITHOUT_EFFECT),
 }
 
 Options = dict[str, str]
@@ -434,8 +435,9 @@ def _differing(options: Mapping[str, Options], configuration: Configuration) -> 
     differing = {}
     for name, own in options.items():
         section = getattr(configuration, name)
-        said = {key: value.text for key, value in section.items() if value.text != "false" and key not in _PLACES}
-        found = {key: own.get(key) for key in sorted({*own, *said}) if own.get(key) != said.get(key)}
+        said = {key: value.text for key, value in section.items() if value.text != "false"}
+        keys = sorted({*own, *said} - _PLACES)
+        found = {key: own.get(key) for key in keys if own.get(key) != said.get(key)}
         if found:
             differing[name] = found
     return differing

@@ -148,7 +148,10 @@ def load_extensions_of(checkpoints: Iterable[str | Path]) -> None:
 
 
 def git_revision() -> str | None:
-    """The checkout's commit, with ``-dirty`` when files of the repository are changed; None outside of git."""
+    """The checkout's commit, with ``-dirty`` when files of the repository are changed; None outside of git.
+
+    Records in ``results/`` do not count: nothing is computed by them, and the run before has written its own.
+    """
 
     def git(*arguments: str) -> str:
         return subprocess.run(
@@ -156,7 +159,8 @@ def git_revision() -> str | None:
         ).stdout.strip()
 
     try:
-        return git("rev-parse", "HEAD") + ("-dirty" if git("status", "--porcelain", "--untracked-files=no") else "")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
+        return git("rev-parse", "HEAD") + ("-dirty" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return None
 

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> None:
     path, options, extra = parser.parse_after("CONFIG", arguments)
     configuration = configurations.load(path)
     work = work_folder(options.work or configuration.default_work)
-    data = PreparedData.load(options.data or configuration.data_folder)
+    data = PreparedData.of(configuration, options.data)
     started(path)
     configuration.load_extensions()
     command = fairseq_commands.train_command(configuration, data, work, options.gpus, extra)
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> None:
         if not last.exists():
             raise InputError(f"fairseq-train left no {last}; was it told --no-save or --no-last-checkpoints?")
         trained = training_results(read_checkpoint(last))
-        # Where nothing was trained, what stands there is still true; where something was, the scores are not.
+        # Where nothing was trained, what is there is still true; where something was, the scores are not.
         if "updates" not in results.load(work) or resumed is None or trained["updates"] > resumed["updates"]:
             description = {
                 "config": str(configuration.path),

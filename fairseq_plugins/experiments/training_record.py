@@ -34,7 +34,9 @@ _PLACES = {"user_dir", "save_dir", "data"}
 # The batch counts as a whole, however it is shared. That of the validation changes nothing that is trained.
 _BATCH = ("max_tokens", "batch_size")
 _BATCHES = {*_BATCH, "update_freq", "max_tokens_valid", "batch_size_valid", "distributed_world_size"}
-_FREE = _LIMITS | _KEPT | _WORKERS | _LOGGING | _DEVICE | _PLACES | _BATCHES
+WITHOUT_EFFECT = frozenset(_KEPT | _WORKERS | _LOGGING | _DEVICE)
+"""Options that change nothing of what is trained, by fairseq's names."""
+_FREE = _LIMITS | WITHOUT_EFFECT | _PLACES | _BATCHES
 _GROUPS = ("common", "dataset", "optimization", "checkpoint", "bmuf", "ema")
 _CHOSEN = ("model", "task", "criterion", "optimizer", "lr_scheduler")
 

@@ -106,9 +106,11 @@ def named_backend() -> str | None:
     Raises:
         InputError: it is no backend of any operation.
     """
-    name = os.environ.get(BACKEND_VARIABLE) or None
+    name = os.environ.get(BACKEND_VARIABLE)
+    if not name:
+        return None
     known = list(dict.fromkeys(backend.name for backends in OPERATIONS.values() for backend in reversed(backends)))
-    if name is not None and name not in known:
+    if name not in known:
         raise InputError(f"{BACKEND_VARIABLE}={name}: no such backend; choose from {', '.join(known)}")
     return name
 

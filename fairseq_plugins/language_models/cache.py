@@ -69,7 +69,7 @@ def search(
 
 
 def settings_file(checkpoint: Path) -> Path:
-    """Where the settings of a checkpoint's cache stand, beside it."""
+    """Where the settings of a checkpoint's cache are, beside it."""
     return checkpoint.with_name(f"{checkpoint.stem}.cache.json")
 
 

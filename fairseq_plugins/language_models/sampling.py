@@ -18,7 +18,7 @@ def sample(
         model: what draws them
         tokens: how many, the lines' ends among them
         seed: the same one draws the same text
-        prompt: what stands before them; it is given back at their head
+        prompt: what is before them; it is given back at their head
         temperature: below 1 the probable becomes more probable
         top_k: draws from that many most probable tokens alone; None for all
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
+from typing import Any
 
 from fairseq.trainer import Trainer
 
+from ..compat.replacing import replace_once
 from ..modules import RecurrentNetwork
 
 
@@ -14,15 +16,14 @@ def tell_networks_of_epochs() -> None:
 
     Further calls change nothing.
     """
-    begin_epoch = Trainer.begin_epoch
-    if hasattr(begin_epoch, "__wrapped__"):
-        return
+    replace_once(Trainer, "begin_epoch", _telling)
 
-    @functools.wraps(begin_epoch)
+
+def _telling(begin_epoch: Callable[..., Any]) -> Callable[..., Any]:
     def tell(trainer: Trainer, epoch: int) -> None:
         begin_epoch(trainer, epoch)
         for module in trainer.get_model().modules():
             if isinstance(module, RecurrentNetwork):
                 module.on_epoch(epoch)
 
-    Trainer.begin_epoch = tell
+    return tell

@@ -29,6 +29,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..errors import InputError
+from ..kernels.linear import linear
 from ..modules import LockedDropout, RecurrentStack, embedding_dropout, reorder_states
 from .carried_states import CarriedStates
 from .options import check_sizes, complete, flag, recurrent_layer, recurrent_layer_options
@@ -194,7 +195,7 @@ class RecurrentLanguageModelDecoder(FairseqIncrementalDecoder):
 
     def output_layer(self, features: Tensor, **unused: Any) -> Tensor:
         """(…, H) -> logits (…, V)."""
-        return F.linear(features, *self.output_parameters())
+        return linear(features, *self.output_parameters())
 
     def output_parameters(self) -> tuple[Tensor, Tensor]:
         """Weight (V, H) and bias (V,) of :meth:`output_layer`, for criterions that compute it with the loss."""

@@ -123,7 +123,7 @@ class RecurrentEncoder(FairseqEncoder):
             a dictionary of lists of tensors, all with the batch first and the real tokens of each sentence to the left:
             ``encoder_out`` [(B, S, 2H)], ``encoder_padding_mask`` [(B, S)] (True at padding), ``summaries`` [(B, 2H)]
             of each layer (last real output forwards, first output backwards), ``source_positions`` [(B, S)]: where
-            each position of ``src_tokens`` stands in ``encoder_out``; and ``sentences`` [(B,)], where each row of the
+            each position of ``src_tokens`` is in ``encoder_out``; and ``sentences`` [(B,)], where each row of the
             decoder finds its sentence in them.
         """
         size = src_tokens.size(1)

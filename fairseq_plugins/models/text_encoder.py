@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..files import read_lines
-from ..modules import CharacterEncoder, ContextEncoder, Highway, RecurrentStack
+from ..modules import CharacterEncoder, ContextEncoder, Highway, Linear, RecurrentStack
 from .options import check_sizes, recurrent_layer, recurrent_layer_options
 
 
@@ -89,7 +89,7 @@ class TextEncoder(nn.Module):
         self.dropout = nn.Dropout(cfg.dropout)
         self.projection: nn.Module = nn.Identity()
         if cfg.projection_size:
-            projected = nn.Linear(size, cfg.projection_size)
+            projected = Linear(size, cfg.projection_size)
             self.projection = nn.Sequential(projected, Highway(cfg.projection_size, cfg.highway_layers))
             size = cfg.projection_size
         kind, options = recurrent_layer(cfg)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .pooling import padding_mask
+from .padding import padding_mask
 
 
 class AttentivePooling(nn.Module):

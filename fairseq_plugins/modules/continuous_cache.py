@@ -37,7 +37,7 @@ def cache_probabilities(outputs: Tensor, words: Tensor, window: int, theta: floa
     for start in range(window + 1, len(words), CHUNK):
         stop = min(start + CHUNK, len(words))
         first = start - window
-        # Pair j of these stands at first + j; word t of the chunk may look at those from t on, window in number.
+        # Pair j of these is at first + j; word t of the chunk may look at those from t on, window in number.
         offsets = torch.arange(stop - 1 - first, device=words.device)
         places = torch.arange(stop - start, device=words.device).unsqueeze(1)
         is_held = (offsets >= places) & (offsets < places + window)

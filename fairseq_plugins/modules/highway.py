@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from .linear import Linear
+
 
 class Highway(nn.Module):
     """Layers y = t * relu(W x + b) + (1 - t) * x with t = sigmoid(W_t x + b_t): x (..., D) -> (..., D).
@@ -20,8 +22,8 @@ class Highway(nn.Module):
         super().__init__()
         if min(size, layers) < 1:
             raise ValueError(f"sizes and layers must be at least 1, not {size} and {layers}")
-        self.transforms = nn.ModuleList(nn.Linear(size, size) for _ in range(layers))
-        self.gates = nn.ModuleList(nn.Linear(size, size) for _ in range(layers))
+        self.transforms = nn.ModuleList(Linear(size, size) for _ in range(layers))
+        self.gates = nn.ModuleList(Linear(size, size) for _ in range(layers))
         for gate in self.gates:
             nn.init.constant_(gate.bias, -1.0)
 

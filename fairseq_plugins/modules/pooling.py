@@ -11,17 +11,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .padding import padding_mask
+
 
 class Pooled(NamedTuple):
     """What :func:`pool` returns."""
 
     output: Tensor  # (B, poolings * H), in the order asked for
     positions: dict[str, Tensor]  # of the poolings that pick: (B, H), which token each feature is of
-
-
-def padding_mask(lengths: Tensor, steps: int) -> Tensor:
-    """(T, B), True at padding, of lengths (B,)."""
-    return torch.arange(steps, device=lengths.device).unsqueeze(1) >= lengths
 
 
 def _largest(x: Tensor, padding: Tensor) -> tuple[Tensor, Tensor]:

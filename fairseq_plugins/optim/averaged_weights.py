@@ -9,6 +9,7 @@ from typing import Any
 from fairseq.optim import FP16Optimizer, MemoryEfficientFP16Optimizer
 from fairseq.trainer import Trainer
 
+from ..compat.replacing import replace_once
 from ..errors import InputError
 from .asgd import AveragedSGD
 
@@ -24,13 +25,10 @@ def use_averaged_weights() -> None:
         ("consolidate_optimizer", AveragedSGD.hold_averages),
         ("train_step", AveragedSGD.hold_parameters),
     ):
-        original = getattr(Trainer, name)
-        if not hasattr(original, "_holds_weights"):
-            setattr(Trainer, name, _preceded(original, action))
+        replace_once(Trainer, name, functools.partial(_preceded, action))
 
 
-def _preceded(original: Callable[..., Any], action: Callable[[AveragedSGD], None]) -> Callable[..., Any]:
-    @functools.wraps(original)
+def _preceded(action: Callable[[AveragedSGD], None], original: Callable[..., Any]) -> Callable[..., Any]:
     def method(trainer: Trainer, *args: Any, **keywords: Any) -> Any:
         optimizer = averaged_optimizer(trainer.optimizer)
         if optimizer is not None:
@@ -39,7 +37,6 @@ def _preceded(original: Callable[..., Any], action: Callable[[AveragedSGD], None
             trainer.task.gather_states()
         return original(trainer, *args, **keywords)
 
-    method._holds_weights = True
     return method
 
 

@@ -103,5 +103,5 @@ def picked_words_table(work: Path, data: PreparedData) -> list[ReportTable]:
         order = np.argsort(text.shares)[::-1][:3]
         most = ", ".join(f"{text.words[place]} {100 * text.shares[place]:.0f} %" for place in order)
         rows.append([" ".join(text.words), text.label, text.predicted, most])
-    note = "Shares of the features whose maximum over the text stands at a word; the three largest."
+    note = "Shares of the features whose maximum over the text is at a word; the three largest."
     return [ReportTable("Words that pooling picked", ["Text", "Class", "Predicted", "Picked words"], rows, [note])]

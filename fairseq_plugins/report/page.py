@@ -166,6 +166,6 @@ def _rounded(flows: Mapping[str, list[list[float]]]) -> dict[str, list[list[floa
 
 
 def _is_numeric(cells: Sequence[str]) -> bool:
-    """Whether at least half of a column's cells that are not empty are numbers: 'not run yet' may stand among them."""
+    """Whether at least half of a column's cells that are not empty are numbers: 'not run yet' may be among them."""
     filled = [cell for cell in cells if cell.strip(" -–—")]
     return bool(filled) and 2 * sum(NUMBER.fullmatch(cell) is not None for cell in filled) >= len(filled)

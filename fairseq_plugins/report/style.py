@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 # fairseq's import opens the log to every message of every package, and matplotlib tells of each font it looks at.
 logging.getLogger("matplotlib").setLevel(logging.WARNING)
 
-# Text, axes and grid lines have this colour, or the page's where an SVG stands in one.
+# Text, axes and grid lines have this colour, or the page's where an SVG is in one.
 INK = "#24292f"
 # Okabe and Ito (2008), which every kind of colour vision tells apart; without their black and their yellow, which one
 # of a light and a dark page would hide, and the lightest three darker: each has a contrast of at least 3 on both (WCAG
@@ -93,7 +93,7 @@ def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
 
 
 def inline_svg(figure: Figure, prefix: str, label: str | None = None) -> str:
-    """A figure as ``<svg …>…</svg>`` to stand in an HTML page.
+    """A figure as ``<svg …>…</svg>`` for an HTML page.
 
     The background is transparent. What is black or has the colour ``INK``, as text, axes and grid lines have by
     themselves, takes the colour of the page's text (``currentColor``); other colours stay: give text on a coloured

@@ -6,7 +6,7 @@ import numpy as np
 from fairseq.data import BaseWrapperDataset, FairseqDataset
 
 BLOCK = 1024
-"""Among so many examples those of similar length stand together, so that batches have little padding."""
+"""Among so many examples those of similar length are together, so that batches have little padding."""
 
 
 class EpochOrderedDataset(BaseWrapperDataset):

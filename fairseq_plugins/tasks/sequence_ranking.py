@@ -96,7 +96,7 @@ class RankingDataset(FairseqDataset):
         self.epoch = epoch
 
     def collater(self, samples: list[np.ndarray]) -> dict[str, Any]:
-        """A batch; each question stands in it once for each example."""
+        """A batch; each question is in it once for each example."""
         if not samples:
             return {}
         lines = np.concatenate(samples)

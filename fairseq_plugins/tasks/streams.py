@@ -1,6 +1,6 @@
 """A text as contiguous streams side by side, cut into windows.
 
-Stream s of S has the tokens that stand in the s-th part of the text. Each token is predicted exactly once: the first of
+Stream s of S has the tokens that are in the s-th part of the text. Each token is predicted exactly once: the first of
 the text from the end of a line, that of another stream from the last token of the stream before.
 """
 
@@ -47,7 +47,7 @@ class Text(FairseqDataset):
         Args:
             tokens: (N,)
             eos: what the first token is predicted from
-            pad: what stands at the end of streams that are a token shorter than others
+            pad: what is at the end of streams that are a token shorter than others
             is_training: whether it is the training set
         """
         self.tokens, self.eos, self.pad, self.is_training = tokens, eos, pad, is_training

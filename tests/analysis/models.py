@@ -41,7 +41,7 @@ class GivenDecoder(FairseqIncrementalDecoder):
         else:
             real = tokens.ne(PAD).double()
             weights = (real / real.sum(1, keepdim=True)).unsqueeze(1).expand(len(tokens), *size)
-        # What stands at padding must not matter.
+        # What is at padding must not matter.
         weights = weights.masked_fill(tokens.eq(PAD).unsqueeze(1), 7.0)
         return None, {"attn": [weights.masked_fill(prev_output_tokens.eq(PAD).unsqueeze(2), 9.0)]}
 

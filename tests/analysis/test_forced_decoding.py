@@ -1,4 +1,4 @@
-"""Tests of forced decoding: attention of real tokens alone, whatever stands in the same batch."""
+"""Tests of forced decoding: attention of real tokens alone, whatever is in the same batch."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("valid", 1),
     ]
     kept = lines(tmp_path / "out/raw/train.input0") + lines(tmp_path / "out/raw/valid.input0")
-    assert sorted(kept) == sorted(" ".join(text.split()) for text, _ in ROWS), "every example stands in one set"
+    assert sorted(kept) == sorted(" ".join(text.split()) for text, _ in ROWS), "every example is in one set"
     assert lines(tmp_path / "out/tokens/test.input0") == ["dogs & cats"]
     assert lines(tmp_path / "out/dictionary/label.txt") == [
         f"{label} {lines(tmp_path / 'out/raw/train.label').count(label)}" for label in ("no", "yes")

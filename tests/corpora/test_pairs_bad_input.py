@@ -50,7 +50,7 @@ def test_a_vocabulary_larger_than_the_corpus_allows(
     tmp_path: Path, inputs: dict[str, tuple[Path, Path]], bpe: str, no_binarising: None
 ) -> None:
     steps = dataclasses.replace(STEPS, bpe=bpe, bpe_size=50_000)
-    with pytest.raises(InputError, match=r"the largest possible size is \d+$") as error:
+    with pytest.raises(InputError, match=r"the largest possible --bpe-size is \d+$") as error:
         prepare(steps, inputs, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     largest = int(str(error.value).split()[-1])

@@ -93,7 +93,7 @@ def test_the_vocabulary_has_the_size_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(SUBWORD_MODELS))
 def test_the_largest_possible_size_is_named(name: str, tmp_path: Path) -> None:
     model = SUBWORD_MODELS[name]
-    with pytest.raises(InputError, match=r"more than .* allows: the largest possible size is \d+$") as error:
+    with pytest.raises(InputError, match=r"more than .* allows: the largest possible --bpe-size is \d+$") as error:
         model.learn(training_lines(), 100_000, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
     largest = int(str(error.value).split()[-1])
@@ -103,14 +103,14 @@ def test_the_largest_possible_size_is_named(name: str, tmp_path: Path) -> None:
 
 
 def test_the_smallest_possible_size_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"the smallest possible size is \d+$") as error:
+    with pytest.raises(InputError, match=r"the smallest possible --bpe-size is \d+$") as error:
         SUBWORD_MODELS["sentencepiece"].learn(training_lines(), 5, tmp_path / "model")
     smallest = int(str(error.value).split()[-1])
     SUBWORD_MODELS["sentencepiece"].learn(training_lines(), smallest, tmp_path / "model")
 
 
 def test_words_of_one_character_have_nothing_to_merge(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the largest possible size is 0$"):
+    with pytest.raises(InputError, match="the largest possible --bpe-size is 0$"):
         SUBWORD_MODELS["subword-nmt"].learn(["a b", "c"], 10, tmp_path / "model")
 
 

@@ -78,7 +78,7 @@ def test_the_output_of_the_quick_start(tmp_path: Path) -> None:
         "system parameters updates training seconds BLEU (tokenised) sacreBLEU recorded BLEU (tokenised)".split()
     )
     assert lines[3].split() == ["word", "for", "word", "-", "-", "-", "28.04", "27.88", "-"]
-    assert lines[4].split() == "MC-RNN-3 7 1,500 99.50 92.00 92.00 92.00 to 93.00 (2 runs)".split()
+    assert lines[4].split() == "MC-RNN-3 7 1,500 99.50 92.00 92.00 92.50, from 92.00 to 93.00 (2 runs)".split()
     assert lines[6] == "BLEU (tokenised): nrefs:1|tok:none"
     assert pages.quickstart_output([]).startswith("Not recorded yet: `scripts/quickstart.sh --record`")
 

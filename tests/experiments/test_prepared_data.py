@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import configuration
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.files import sha256
 
@@ -17,6 +18,13 @@ def test_prepared_data_lacks_a_dictionary(data: PreparedData) -> None:
     (data.folder / "bin" / "dict.en.txt").unlink()
     with pytest.raises(InputError, match="dict.en.txt: the dictionary is missing"):
         PreparedData.load(data.folder)
+
+
+def test_the_data_of_a_configuration_is_not_prepared(tmp_path: Path) -> None:
+    for name in ("_base.yaml", "small.yaml"):
+        (tmp_path / name).write_text("data: {folder: " + str(tmp_path / "data") + "}\ntrain: {arch: lstm}\n")
+    with pytest.raises(InputError, match=r"data: no such folder; prepare the data as the head of .*_base.yaml says"):
+        PreparedData.of(configuration.load(tmp_path / "small.yaml"))
 
 
 FILES = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -116,6 +117,15 @@ def test_options_that_differ(configuration: Configuration, data: PreparedData, w
     assert records.group_of(configuration, [found]) is None
 
 
+def test_options_without_effect_make_no_other_run(
+    configuration: Configuration, data: PreparedData, work: Path, root: Path
+) -> None:
+    trained(work, configuration, data, "--no-progress-bar", "--log-interval", "7", "--keep-last-epochs", "3")
+    path = record(configuration, data, work)
+    assert path == root / "quickstart" / "mc_rnn_3" / "seed_1.json"
+    assert records.load(path).differences == {}
+
+
 def test_a_configuration_that_was_changed_since_then_makes_its_records_differ(
     configuration: Configuration, data: PreparedData, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,3 +235,18 @@ def test_the_records_of_the_project_are_read(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv(records.VARIABLE)
     for known in records.load_all():
         assert isinstance(known, Record) and known.scores
+
+
+def test_a_record_makes_the_revision_of_the_next_one_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "results").mkdir()
+    files = [tmp_path / "results" / "run.json", tmp_path / "code.py"]
+    for file in files:
+        file.write_text("1", encoding="utf-8")
+    author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["init", "-q"], ["add", "."], [*author, "commit", "-q", "-m", "first"]):
+        subprocess.run(["git", "-C", tmp_path, *arguments], check=True)
+    monkeypatch.setattr(results, "CHECKOUT", tmp_path)
+    revision = results.git_revision()
+    for file, ending in zip(files, ("", "-dirty"), strict=True):
+        file.write_text("2", encoding="utf-8")
+        assert results.git_revision() == f"{revision}{ending}"

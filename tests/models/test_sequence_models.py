@@ -1,4 +1,4 @@
-"""Models of labelled texts: what stands beside a text in a batch never matters; sizes, files of vectors, bad input."""
+"""Models of labelled texts: what is beside a text in a batch never matters; sizes, files of vectors, bad input."""
 
 from __future__ import annotations
 

@@ -112,7 +112,8 @@ def test_fairseqs_other_commands(own_text: Path) -> None:
 
 
 def test_a_layer_in_python(clone: Path) -> None:
-    run_command(["python", "-c", block(DOCS / "overview.md", "MultiChannelRNN") + "print(output.shape)"], cwd=clone)
+    program = block(DOCS / "overview.md", "MultiChannelRNN") + "print(tuple(output.shape))"
+    assert run_command(["python", "-c", program], cwd=clone).stdout == "(25, 8, 256)\n"
 
 
 def test_an_analysis(clone: Path) -> None:

@@ -177,7 +177,7 @@ def pronoun(phrase: NounPhrase, case: str) -> str:
 
 
 def noun_phrase(phrase: NounPhrase, case: str, relative: bool = True) -> Words:
-    """A noun phrase in a case, with its relative clause unless that stands elsewhere (``relative=False``)."""
+    """A noun phrase in a case, with its relative clause unless that is elsewhere (``relative=False``)."""
     if phrase.pronoun:
         return [pronoun(phrase, case)]
     if phrase.name:
@@ -246,10 +246,10 @@ def _predicate(predicate: Predicate) -> Words:
 
 
 def middle(clause: Clause, skip: str = "") -> tuple[Words, Words]:
-    """What stands between the finite verb and the end of the clause, and the relative clause that follows the end.
+    """What is between the finite verb and the end of the clause, and the relative clause that follows the end.
 
     Order: reflexive and subject, pronouns, time, dative, definite accusative, *nicht*, manner, means, place, indefinite
-    accusative, prepositional object, direction, predicate. ``skip`` is what stands in front already.
+    accusative, prepositional object, direction, predicate. ``skip`` is what is in front already.
     """
     frame, words, behind = clause.frame, [], []
     reflexive = [pronoun(clause.subject, "refl")] if frame.german.reflexive and clause.subject else []
@@ -340,7 +340,7 @@ def subordinate(clause: Clause) -> Words:
 
 
 def infinitive(clause: Clause) -> Words:
-    """An infinitive clause with *zu*; the particle of a separable verb stands before it: *anzurufen*."""
+    """An infinitive clause with *zu*; the particle of a separable verb is before it: *anzurufen*."""
     field, behind = middle(clause, skip="subject")
     verb = clause.frame.german
     words = [verb.particle + "zu" + verb.infinitive] if verb.particle else ["zu", verb.infinitive]

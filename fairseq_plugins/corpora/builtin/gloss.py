@@ -32,7 +32,7 @@ from fairseq_plugins.corpora.builtin.vocabulary import rows
 def glosses() -> dict[str, str]:
     """German word → English; nouns with their capital.
 
-    The first entry for a form wins, and the most usual one stands first: singular before plural, participle before
+    The first entry for a form wins, and the most usual one is first: singular before plural, participle before
     present (the corpus tells the past in the perfect).
     """
     table: dict[str, str] = {}
@@ -79,7 +79,7 @@ def _add_verbs(add: Callable[[str, str], None]) -> None:
         add(verb.participle, translation.participle + particle)
         for person in PERSONS:
             form = translation.third_person if person == "3s" else translation.base
-            # The particle of a separable verb stands apart in main clauses, and joins the verb in subordinate ones.
+            # A separable verb's particle is a word of its own in main clauses, and joins the verb in subordinate ones.
             add(verb.particle + german.present(verb, person), form + particle)
             add(german.present(verb, person), form)
         add(verb.particle + verb.infinitive, translation.base + particle)

@@ -1,8 +1,8 @@
 """The bilingual lexicon of the built-in corpus: words with all that German and English inflection need to know of them.
 
-The words stand in tables (``words/*.tsv``), so that a reader can check them like a dictionary. A field of several names
+The words are in tables (``words/*.tsv``), so that a reader can check them like a dictionary. A field of several names
 separates them with spaces. Names with a capital letter are German nouns, names in lower case are kinds of nouns. Where
-an order is drawn from by frequency, the most usual words stand first.
+an order is drawn from by frequency, the most usual words come first.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class GermanVerb:
 
 @dataclass(frozen=True)
 class EnglishVerb:
-    """An English verb; ``particle`` follows the verb (*pick up*), and a pronoun object stands between the two."""
+    """An English verb; ``particle`` follows the verb (*pick up*), and a pronoun object is between the two."""
 
     base: str
     past: str
@@ -85,10 +85,10 @@ class Frame:
     """A verb in one meaning: what it is in both languages, and which subjects, objects, places and adverbs suit it.
 
     ``pattern`` lists the German objects: ``acc``, ``dat``, ``auf:acc``, ``mit:dat`` and so on, ``dir`` (a direction).
-    ``english_pattern`` is "" (objects follow the verb), ``receiver`` (the dative becomes *to* and stands last),
+    ``english_pattern`` is "" (objects follow the verb), ``receiver`` (the dative becomes *to* and is last),
     ``swap`` (the dative becomes the subject), or a preposition before the only object.
 
-    Flags: ``habit`` suits *every day*; ``now`` suits *gerade* and the English progressive; ``state`` may stand in
+    Flags: ``habit`` suits *every day*; ``now`` suits *gerade* and the English progressive; ``state`` may be in
     the present without an adverb; ``present`` has no other tense; ``lasting`` suits *während*; ``luck`` is not done on
     purpose (no modal, no *um zu*); ``vague`` has an indefinite object; ``placed`` always has a place.
     """

@@ -73,7 +73,7 @@ class Predicate:
 class Clause:
     """A clause. ``tense`` is present, progressive, perfect, pluperfect, future, passive, past (of *sein*) or modal.
 
-    ``front`` says what stands before the finite verb of a German main clause (subject, time, place or accusative), or
+    ``front`` says what is before the finite verb of a German main clause (subject, time, place or accusative), or
     that the clause is a question. ``gap`` is the role that a relative pronoun or a question word took: subject,
     accusative, dative, prepositional or place.
     """
@@ -99,7 +99,7 @@ class Clause:
     gap: str = ""
 
     def without(self, role: str) -> Clause:
-        """This clause with a gap where ``role`` stood."""
+        """This clause with a gap where ``role`` was."""
         return replace(self, gap=role)
 
 

@@ -53,7 +53,7 @@ def _nouns(names: tuple[str, ...]) -> tuple[Noun, ...]:
 
 @cache
 def _adjectives(noun: Noun) -> tuple[Adjective, ...]:
-    """The adjectives that may stand before a noun; none before *my mother*."""
+    """The adjectives that may be before a noun; none before *my mother*."""
     if "family" in noun.kinds:
         return ()
     return tuple(
@@ -82,7 +82,7 @@ class PhraseSampler:
         return items[self._random.randrange(len(items))]
 
     def _often_early(self, items: Sequence[Item]) -> Item:
-        """One of ``items``; those that stand first come up most, as words of a language are not equally frequent."""
+        """One of ``items``; those that are first come up most, as words of a language are not equally frequent."""
         if not items:
             raise NothingFits
         return items[min(self._random.randrange(len(items)), self._random.randrange(len(items)))]

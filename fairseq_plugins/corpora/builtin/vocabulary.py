@@ -7,13 +7,13 @@ from importlib import resources
 
 
 def rows(name: str) -> list[dict[str, str]]:
-    """The lines of ``words/<name>.tsv`` in their order; column → what stands there, which may be nothing."""
+    """The lines of ``words/<name>.tsv`` in their order; column → what is there, which may be nothing."""
     with (resources.files(__package__) / "words" / f"{name}.tsv").open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def rows_by_kind(name: str) -> dict[str, list[dict[str, str]]]:
-    """The lines of ``words/<name>.tsv`` by what stands in its column ``kind``, which the lines are left without."""
+    """The lines of ``words/<name>.tsv`` by what is in its column ``kind``, which the lines are left without."""
     found: dict[str, list[dict[str, str]]] = {}
     for row in rows(name):
         found.setdefault(row.pop("kind"), []).append(row)

@@ -82,7 +82,7 @@ class BufferPool {
   }
 
   std::mutex mutex_;
-  std::list<Tensor> free_;                                 // the one that was given back first stands first
+  std::list<Tensor> free_;                                 // in the order in which they were given back
   int64_t free_size_ = 0, used_size_ = 0, most_used_ = 0;  // bytes
 };
 

@@ -6,6 +6,8 @@ faster. It reads transposed matrices where they lie, so nothing is copied.
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
@@ -31,11 +33,12 @@ def refuses(x: Tensor, weight: Tensor) -> str | None:
 
 def is_available() -> bool:
     """Whether this PyTorch has oneDNN's linear map, and it is not turned off (``torch.backends.mkldnn.flags``)."""
-    return (
-        torch.backends.mkldnn.is_available()
-        and torch.backends.mkldnn.enabled
-        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    )
+    return torch.backends.mkldnn.enabled and _is_built()
+
+
+@functools.cache
+def _is_built() -> bool:
+    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -59,7 +59,7 @@ void attend(
   }
 }
 
-// Backward of attend: `scores` become the gradients of what stood in tanh, `grad_hidden` (L + T, C, rows, H) gets the share
+// Backward of attend: `scores` become the gradients of what was in tanh, `grad_hidden` (L + T, C, rows, H) gets the share
 // of Eq. 4 alone, `grad_projected` (T, B, G + A) the sums over the slots; the gradient of r is added to `grad_score` (A,).
 template <typename S>
 void attend_backward(

@@ -6,7 +6,7 @@
 
 namespace fairseq_plugins::multi_channel {
 
-// The recurrent share of the gates stands in `recurrent`, before 1/m; it may be where the activations go, if they are kept.
+// The recurrent share of the gates is in `recurrent`, before 1/m; it may be where the activations go, if they are kept.
 template <typename S, bool keep>
 void lstm_forward(
     const Weights& weights, const Chunk& chunk, const S* gates, const S* recurrent, S* activations,

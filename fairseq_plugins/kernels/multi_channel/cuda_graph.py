@@ -339,7 +339,7 @@ class _Forward:
 class _Backward:
     """The buffers and the work of ``steps`` time steps, last to first.
 
-    Fewer steps stand at the end of the buffers: what is computed before them is not read.
+    Fewer steps are at the end of the buffers: what is computed before them is not read.
     """
 
     def __init__(self, shape: _Shape) -> None:

@@ -2,7 +2,7 @@
 // and returns. cpu.cpp says how they work together.
 //
 // Symbols: B batch, T time steps, D input size, H hidden size, C channels, K lags, L the longest of them, G gates times H
-// (LSTM 4H, GRU 3H, tanh H), A = H rows of V, 0 without attention. Channels stand in slot order (specification.py).
+// (LSTM 4H, GRU 3H, tanh H), A = H rows of V, 0 without attention. Channels are in slot order (specification.py).
 
 #pragma once
 
@@ -50,7 +50,7 @@ struct Specification {
 };
 
 // The parameters of a layer. `weight_input` and `bias_input` make the input's share of the gates, with all biases but the
-// GRU's of its candidate, and of the A numbers that stand in tanh of Eq. 6.
+// GRU's of its candidate, and of the A numbers that are in tanh of Eq. 6.
 struct Weights {
   Specification specification;
   Tensor weight_input, bias_input;                       // (G + A, D), (G + A,)
@@ -94,7 +94,7 @@ struct Products {
 };
 
 // What a call reads beside the weights. `projected` holds the input's share of the gates, with its biases, and of what
-// stands in tanh of Eq. 6.
+// is in tanh of Eq. 6.
 struct Inputs {
   Tensor projected;        // (T, B, G + A)
   Tensor history, cell_state;  // (B, L, C, H), (B, C, H or 0)
@@ -130,7 +130,7 @@ struct Chunk {
   Tensor inner;        // (T, C, rows, H): what the GRU's reset gate multiplies
   Tensor scores;       // (T, C, rows, A): tanh of Eq. 6
 
-  // Where row `row` of `hidden` stands. With all rows there the ring never goes round.
+  // Where row `row` of `hidden` is. With all rows there the ring never goes round.
   int64_t place(int64_t row) const { return row % hidden.size(0); }
   Tensor at(int64_t row) const { return hidden[place(row)]; }
 

@@ -9,7 +9,7 @@ cell (LSTM 4, GRU 3, RNN 1).
 
 **Slot order.** From one step to the next the in-degree of a channel goes m -> m mod C + 1 (Eq. 1). Backends therefore
 keep the channels ordered by the in-degree that they will have at the *next* step, in "slots" 0 ... C - 1 (in-degree
-minus one): the connection W_j then always reads the same slots at every time step, and rows of a batch that stand at
+minus one): the connection W_j then always reads the same slots at every time step, and rows of a batch that are at
 different times look alike. Only channel numbers (when the attention over channels is returned) need the time.
 """
 
@@ -86,7 +86,7 @@ class MultiChannelSpecification:
         return self.lags[-1]
 
     def shift(self, j: int) -> int:
-        """How many slots further than what it reads the reader of ``lags[j]`` stands."""
+        """How many slots further than what it reads the reader of ``lags[j]`` is."""
         return self.lags[j] - 1 if self.is_staggered else 0
 
     def divisors(self, like: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ class ScalarGate(nn.Module):
 
     Args:
         size: d.
-        gradient_scale: of the gradient of what stands in the sigmoid, the gate's parameters with it; 0 keeps g at 0.5.
+        gradient_scale: of the gradient of what is in the sigmoid, the gate's parameters with it; 0 keeps g at 0.5.
     """
 
     def __init__(self, size: int, gradient_scale: float = 1.0) -> None:

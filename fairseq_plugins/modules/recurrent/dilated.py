@@ -33,7 +33,7 @@ FUSIONS = ("convolution", "concat")
 
 
 class DilatedState(NamedTuple):
-    """The state of one layer: a ring of the last s states of each row, which stands at a place of its own in it."""
+    """The state of one layer: a ring of the last s states of each row, which is at a place of its own in it."""
 
     hidden: Tensor  # (B, s, H)
     cell_state: Tensor  # (B, s, H) for the LSTM, else (B, s, 0)

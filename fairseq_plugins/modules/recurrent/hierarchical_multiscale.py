@@ -27,6 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..padding import padding_mask
 from ..regularization import LockedDropout
 from .contract import RecurrentNetwork, RecurrentOutput, Step
 from .registry import LayerSizes, register_recurrent_kind
@@ -117,7 +118,7 @@ class HierarchicalMultiscaleRNN(RecurrentNetwork):
             last = HierarchicalMultiscaleState(
                 *(torch.stack(part)[lengths, rows] for part in zip(*states, strict=True))
             )
-            padding = (torch.arange(x.size(0), device=x.device).unsqueeze(1) >= lengths).unsqueeze(-1)
+            padding = padding_mask(lengths, x.size(0)).unsqueeze(-1)
             output, boundaries = output.masked_fill(padding, 0), boundaries.masked_fill(padding, 0)
         return RecurrentOutput(output, last, {"boundaries": boundaries} if need_details and self.levels > 1 else {})
 
@@ -158,7 +159,7 @@ class HierarchicalMultiscaleRNN(RecurrentNetwork):
         return f"{self.input_size}, {self.hidden_size}, levels={self.levels}"
 
     def _step_function(self) -> Callable[[Tensor, HierarchicalMultiscaleState], HierarchicalMultiscaleState]:
-        """From a step's W_1 x(t) + b_1 (B, 4H + 1) and a state to the next state. All that a level multiplies stands in
+        """From a step's W_1 x(t) + b_1 (B, 4H + 1) and a state to the next state. All that a level multiplies is in
         one matrix, which is put together here for all steps."""
         tops = [*self.weight_top_down, None]
         belows = [None, *list(self.weight_bottom_up)[1:]]

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ...kernels.forget_scan import forget_scan
+from ..padding import padding_mask
 from . import torch_layers
 from .contract import RecurrentNetwork, RecurrentOutput, Step
 from .registry import LayerSizes, option, register_recurrent_kind
@@ -177,8 +178,7 @@ def _without_padding(output: Tensor, lengths: Tensor | None) -> Tensor:
     """The output (T, B, ...), zero at padding."""
     if lengths is None:
         return output
-    padding = torch.arange(output.size(0), device=output.device).unsqueeze(1) >= lengths
-    return output.masked_fill(padding.unsqueeze(-1), 0)
+    return output.masked_fill(padding_mask(lengths, output.size(0)).unsqueeze(-1), 0)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ... import kernels
+from ..padding import padding_mask
 
 CELLS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 _NAMES = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn"}
@@ -48,7 +49,7 @@ def run(
         the output (T, B, H), zero at padding, and each row's own h and c at its last real token.
     """
     has_cell_state = cell_of(rnn) == "lstm"
-    padding = None if lengths is None else _padding(x, lengths)
+    padding = None if lengths is None else padding_mask(lengths, x.size(0))
     # Of cells without a cell state, the last h is found among the outputs.
     output, last_hidden, last_cell_state = _run(
         rnn, x, padding if has_cell_state else None, hidden.unsqueeze(0), cell_state.unsqueeze(0)
@@ -74,7 +75,7 @@ def run_both_directions(rnn: nn.RNNBase, x: Tensor, lengths: Tensor | None) -> T
         (T, B, 2 * H), forwards, then backwards; zero at padding.
     """
     zeros = x.new_zeros(2, x.size(1), rnn.hidden_size)
-    padding = None if lengths is None else _padding(x, lengths)
+    padding = None if lengths is None else padding_mask(lengths, x.size(0))
     output, _, _ = _run(rnn, x, padding, zeros, zeros)
     return output if padding is None else output.masked_fill(padding.unsqueeze(-1), 0)
 
@@ -111,11 +112,6 @@ def step(rnn: nn.RNNBase, x: Tensor, hidden: Tensor, cell_state: Tensor) -> tupl
 def _weights(rnn: nn.RNNBase) -> list[Tensor]:
     # By name: DropConnect puts tensors in the place of parameters, of which the list that torch keeps does not know.
     return [getattr(rnn, name) for name in rnn._flat_weights_names]
-
-
-def _padding(x: Tensor, lengths: Tensor) -> Tensor:
-    """(T, B), True at padding."""
-    return torch.arange(x.size(0), device=x.device).unsqueeze(1) >= lengths
 
 
 def _run(

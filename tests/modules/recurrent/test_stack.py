@@ -228,7 +228,7 @@ def test_a_kind_that_handles_depth_or_directions_is_neither_repeated_nor_reverse
     x, lengths = torch.randn(4, 2, 3), torch.tensor([4, 4])
     result = stack(x, lengths, need_details=True)
     torch.testing.assert_close(result.output, torch.cat([x.cumsum(0), x.flip(0).cumsum(0).flip(0)], dim=-1))
-    assert all(value.equal(x) for value in result.details.values()), "details stand in the sentence's order"
+    assert all(value.equal(x) for value in result.details.values()), "details are in the sentence's order"
     assert set(result.details) == {"layers.0.inputs", *([] if handles_directions else ["backward_layers.0.inputs"])}
     assert [summary.size(-1) for summary in stack.summaries(result, lengths)] == stack.summary_sizes == [6, 6]
     assert not stack.is_steppable

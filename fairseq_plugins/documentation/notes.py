@@ -1,0 +1,97 @@
+"""The tables of ``docs/notes/``, made of the files in ``docs/notes/data/``: how trainings begin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..experiments.configuration import CHECKOUT
+from ..experiments.records import Figure
+from ..tables.writing import markdown
+
+DATA = CHECKOUT / "docs" / "notes" / "data"
+NOTHING = "–"
+
+
+def first_updates(path: Path = DATA / "first_1000_updates.json") -> str:
+    """Development perplexity after some updates: a row for each network with its options, over the seeds.
+
+    Args:
+        path: ``{"runs": [{"network", "options", "seed", "perplexity": {updates: number}}]}``; a run may end earlier
+    """
+    runs = _runs(path)
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for run in runs:
+        groups.setdefault((run["network"], run["options"]), []).append(run)
+    columns = {
+        "network": [network for network, _ in groups],
+        "options": [_code(options) for _, options in groups],
+    }
+    for updates in sorted({updates for run in runs for updates in run["perplexity"]}, key=int):
+        columns[f"{int(updates):,} updates"] = [
+            _range(tuple(run["perplexity"][updates] for run in members if updates in run["perplexity"]))
+            for members in groups.values()
+        ]
+    return "\n".join(markdown(columns))
+
+
+def first_epochs(hidden_size: int, path: Path = DATA / "first_epochs_multi30k.json") -> str:
+    """Bits a token in training and on the development set: a row for each run.
+
+    Args:
+        hidden_size: of the networks that are shown
+        path: ``{"runs": [{"hidden_size", "network", "options", "seed", "training_bits": {updates: mean of the last
+            hundred}, "development_bits": [after each epoch]}]}``, and ``seed_of_initial_weights`` where it is another
+    """
+    runs = [run for run in _runs(path) if run["hidden_size"] == hidden_size]
+    columns = {
+        "network": [run["network"] for run in runs],
+        "options": [_code(run["options"]) for run in runs],
+        "seed": [str(run["seed"]) + _weights(run) for run in runs],
+    }
+    for updates in sorted({int(updates) for run in runs for updates in run["training_bits"]})[1:]:
+        cells = [run["training_bits"].get(str(updates)) for run in runs]
+        columns[f"{updates - 99} to {updates}"] = [_number(cell, 2) for cell in cells]
+    for epoch in range(max(len(run.get("development_bits", ())) for run in runs)):
+        cells = [dict(enumerate(run.get("development_bits", ()))).get(epoch) for run in runs]
+        columns[f"development, epoch {epoch + 1}"] = [_number(cell, 3) for cell in cells]
+    return "\n".join(markdown(columns))
+
+
+def small_table(path: Path = DATA / "dpn_table_4_small.json") -> str:
+    """Scores of the small scale of a table: a row for each system, a column for each recipe.
+
+    Args:
+        path: ``{"rows": [{"system", "encoder", "decoder", "bleu": {recipe: number}}]}``
+    """
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    columns = {heading: [row[heading] for row in rows] for heading in ("system", "encoder", "decoder")}
+    for recipe in dict.fromkeys(recipe for row in rows for recipe in row["bleu"]):
+        columns[recipe] = [_number(row["bleu"].get(recipe), 2) for row in rows]
+    return "\n".join(markdown(columns))
+
+
+def _runs(path: Path) -> Sequence[dict[str, Any]]:
+    return json.loads(path.read_text(encoding="utf-8"))["runs"]
+
+
+def _code(options: str) -> str:
+    return f"`{options}`" if options.startswith("--") else options or NOTHING
+
+
+def _range(values: tuple[float, ...]) -> str:
+    if not values:
+        return NOTHING
+    figure = Figure(values)
+    return figure.range(".2f") + (f" ({figure.mean:.2f}, {len(values)} seeds)" if len(values) > 1 else "")
+
+
+def _weights(run: dict[str, Any]) -> str:
+    seed = run.get("seed_of_initial_weights")
+    return "" if seed is None else f", weights {seed}"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return NOTHING if value is None else f"{value:.{digits}f}"

@@ -1,0 +1,52 @@
+"""The tables of the notes are made of their data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from fairseq_plugins.documentation import notes
+
+
+def rows(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+
+
+def test_first_updates_are_a_row_for_each_network(tmp_path: Path) -> None:
+    runs = [
+        {"network": "RNNSearch", "options": "", "seed": 1, "perplexity": {"250": 10.0, "500": 3.0}},
+        {"network": "MC-RNN-3", "options": "--connection-rate 1", "seed": 1, "perplexity": {"250": 10.0, "500": 3.0}},
+        {"network": "MC-RNN-3", "options": "--connection-rate 1", "seed": 2, "perplexity": {"250": 11.5, "500": 3.5}},
+        {"network": "MC-RNN-3", "options": "--connection-rate 1", "seed": 3, "perplexity": {"250": 12.0}},
+    ]
+    (tmp_path / "data.json").write_text(json.dumps({"runs": runs}), encoding="utf-8")
+    header, _, first, second = rows(notes.first_updates(tmp_path / "data.json"))
+    assert header == ["network", "options", "250 updates", "500 updates"]
+    assert first == ["RNNSearch", "–", "10.00", "3.00"]
+    perplexities = ["10.00 to 12.00 (11.17, 3 seeds)", "3.00 to 3.50 (3.25, 2 seeds)"]
+    assert second == ["MC-RNN-3", "`--connection-rate 1`", *perplexities]
+
+
+def test_first_epochs_are_a_row_for_each_run(tmp_path: Path) -> None:
+    common = {"hidden_size": 256, "network": "RNNSearch", "options": ""}
+    runs = [
+        {**common, "seed": 1, "training_bits": {"100": 8.0, "200": 6.5}, "development_bits": [4.75, 4.0]},
+        {**common, "seed": 2, "seed_of_initial_weights": 11, "training_bits": {"100": 8.0, "200": 6.25, "300": 6.0}},
+        {**common, "hidden_size": 128, "seed": 3, "training_bits": {"100": 9.0}},
+    ]
+    (tmp_path / "data.json").write_text(json.dumps({"runs": runs}), encoding="utf-8")
+    header, _, *found = rows(notes.first_epochs(256, tmp_path / "data.json"))
+    assert header[2:] == ["seed", "101 to 200", "201 to 300", "development, epoch 1", "development, epoch 2"]
+    assert [row[2:] for row in found] == [
+        ["1", "6.50", "–", "4.750", "4.000"],
+        ["2, weights 11", "6.25", "6.00", "–", "–"],
+    ]
+
+
+def test_a_small_table_has_a_column_for_each_recipe(tmp_path: Path) -> None:
+    row = {"system": "M1", "encoder": "CNN", "decoder": "CNN"}
+    content = {"rows": [{**row, "bleu": {"NAG": 94.84}}, {**row, "bleu": {"Adam": 77.353}}]}
+    (tmp_path / "data.json").write_text(json.dumps(content), encoding="utf-8")
+    header, _, *found = rows(notes.small_table(tmp_path / "data.json"))
+    assert header == ["system", "encoder", "decoder", "NAG", "Adam"]
+    assert [row[3:] for row in found] == [["94.84", "–"], ["–", "77.35"]]
