@@ -97,26 +97,30 @@ class DilatedRNN(RecurrentNetwork):
     ) -> RecurrentOutput:
         steps, batch_size, _ = x.shape
         s = self.dilation
+        # Where the subsequences are in the rings; None where each is at the place of its number.
+        places = None if state is None else (state.phase.unsqueeze(1) + torch.arange(s, device=x.device)) % s
         if state is None:
             state = self.initial_state(batch_size)
         folded_steps = -(-steps // s)
-        folded = F.pad(x, (0, 0, 0, 0, 0, folded_steps * s - steps)).reshape(folded_steps, s * batch_size, -1)
+        # Padding by nothing would copy, and so would, backwards, a slice of everything.
+        whole = F.pad(x, (0, 0, 0, 0, 0, folded_steps * s - steps)) if steps % s else x
+        folded = whole.reshape(folded_steps, s * batch_size, -1)
         real = lengths
         if lengths is None and steps % s:
             real = x.new_full((batch_size,), steps, dtype=torch.long)
         # Subsequence j, from 0, has the tokens j, j + s, j + 2 s ...
         folded_lengths = None if real is None else ((real - self._phases(x) + s - 1) // s).clamp(min=0).flatten()
 
-        places = (state.phase.unsqueeze(1) + torch.arange(s, device=x.device)) % s
         output, hidden, cell_state = torch_layers.run(
             self.rnn, folded, folded_lengths, _from_ring(state.hidden, places), _from_ring(state.cell_state, places)
         )
-        output = output.view(folded_steps * s, batch_size, -1)[:steps]
+        output = output.view(folded_steps * s, batch_size, -1)
+        if steps % s:
+            output = output[:steps]
         phase = (state.phase + (steps if lengths is None else lengths)) % s
         output, outputs = self._fused(output, lengths, state.outputs)
-        return RecurrentOutput(
-            output, DilatedState(_into_ring(hidden, places), _into_ring(cell_state, places), phase, outputs), {}
-        )
+        hidden, cell_state = (_into_ring(each.unflatten(0, (s, batch_size)), places) for each in (hidden, cell_state))
+        return RecurrentOutput(output, DilatedState(hidden, cell_state, phase, outputs), {})
 
     def recurrent_parameters(self) -> list[str]:
         return ["rnn.weight_hh_l0"]
@@ -230,16 +234,17 @@ class DilatedRNNStack(NetworkStack):
         )
 
 
-def _from_ring(ring: Tensor, places: Tensor) -> Tensor:
+def _from_ring(ring: Tensor, places: Tensor | None) -> Tensor:
     """(B, s, H) -> (s * B, H): the states that the subsequences 0 ... s - 1 start from."""
-    ordered = ring.gather(1, places.unsqueeze(-1).expand(-1, -1, ring.size(-1)))
-    return ordered.transpose(0, 1).reshape(places.numel(), ring.size(-1))
+    ordered = ring if places is None else ring.gather(1, places.unsqueeze(-1).expand_as(ring))
+    return ordered.transpose(0, 1).flatten(0, 1)
 
 
-def _into_ring(states: Tensor, places: Tensor) -> Tensor:
-    """The way back of :func:`_from_ring`."""
-    batch_size, dilation = places.shape
-    ordered = states.view(dilation, batch_size, states.size(-1)).transpose(0, 1)
+def _into_ring(states: Tensor, places: Tensor | None) -> Tensor:
+    """(s, B, H) -> (B, s, H): the way back of :func:`_from_ring`."""
+    ordered = states.transpose(0, 1)
+    if places is None:
+        return ordered
     index = places.unsqueeze(-1).expand_as(ordered)
     return torch.zeros_like(ordered, memory_format=torch.contiguous_format).scatter(1, index, ordered)
 
