@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,6 +20,15 @@ NOTHING = "–"
 
 def page(records: Sequence[Record]) -> str:
     """The page as Markdown."""
+    sections = [
+        *recorded_sections(records),
+        "## The papers' tables",
+        "",
+        *(line for table in tables() for line in table_section(table, records)),
+        "## Every run",
+        "",
+        *runs(records),
+    ]
     return "\n".join(
         [
             "# Results",
@@ -29,18 +39,23 @@ def page(records: Sequence[Record]) -> str:
             "A figure of several runs is their mean ± standard deviation, with the number of runs. "
             f"“{NOT_RECORDED}” means that nobody has recorded a run of this configuration.",
             "",
-            "On this page: [recorded runs](#recorded-runs), [the papers' tables](#the-papers-tables), "
-            "[every run](#every-run).",
+            *contents(sections),
             "",
-            *recorded_sections(records),
-            "## The papers' tables",
-            "",
-            *(line for table in tables() for line in table_section(table, records)),
-            "## Every run",
-            "",
-            *runs(records),
+            *sections,
         ]
     )
+
+
+def contents(sections: Sequence[str]) -> list[str]:
+    """A list of links to the sections, and below each one to its parts."""
+    links = []
+    for line in sections:
+        marks, _, title = line.partition(" ")
+        if marks in ("##", "###"):
+            # As GitHub names the anchors of headings.
+            anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+            links.append(f"{'  ' * (len(marks) - 2)}- [{title}](#{anchor})")
+    return links
 
 
 @functools.cache
