@@ -60,6 +60,11 @@ OPERATIONS: dict[str, tuple[Backend, ...]] = {
         Backend("onednn", "linear.onednn"),
         Backend("reference", "linear.reference"),
     ),
+    "dropout": (
+        Backend("random_bits", "dropout.random_bits"),
+        # Not called the reference: a training with other kernels drops the same.
+        Backend("pytorch", "dropout.pytorch"),
+    ),
     "output_cross_entropy": (
         Backend("eager", "output_cross_entropy.eager"),
         Backend("reference", "output_cross_entropy.reference"),

@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 import torch
-import torch.nn.functional as F
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder, register_model
@@ -37,6 +36,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..errors import InputError
+from ..kernels.dropout import dropout
 from ..modules.attention import Memory
 from ..modules.convolution import remove_weight_norm
 from ..modules.double_path.decoder import ConvolutionalDecoderPath, PathOutput, SelfAttentionDecoderPath
@@ -176,7 +176,7 @@ class DoublePathEncoder(FairseqEncoder):
         _check_length("source", src_tokens, self.max_positions())
         real = src_tokens.ne(self.padding_idx)
         x = self.embed_tokens(src_tokens) + self.embed_positions(src_tokens)
-        x = F.dropout(x, self.dropout, self.training)
+        x = dropout(x, self.dropout, self.training)
         outputs = {name: path(x, real) for name, path in self.paths.items()}
         if "cnn" in outputs and self.cnn_gradient_scale != 1:
             outputs["cnn"] = GradMultiply.apply(outputs["cnn"], self.cnn_gradient_scale)
@@ -277,7 +277,7 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
             states = cached["states"] if cached else {}
         else:
             real = prev_output_tokens.ne(self.padding_idx)
-        embedded = F.dropout(self.embed_tokens(prev_output_tokens) + positions, self.dropout, self.training)
+        embedded = dropout(self.embed_tokens(prev_output_tokens) + positions, self.dropout, self.training)
 
         source = ~encoder_out["encoder_padding_mask"][0]
         memories = {path: Memory.of(encoder_out[path][0], source) for path in self.encoder_paths}

@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..kernels.linear import linear
 from ..modules import LockedDropout, RecurrentStack, embedding_dropout, reorder_states
+from ..modules.dropout import Dropout
 from .carried_states import CarriedStates
 from .options import check_sizes, complete, flag, recurrent_layer, recurrent_layer_options
 
@@ -108,7 +109,7 @@ class RecurrentLanguageModelDecoder(FairseqIncrementalDecoder):
             self.embed_tokens = nn.Embedding(len(dictionary), cfg.decoder_embed_dim, dictionary.pad())
             nn.init.uniform_(self.embed_tokens.weight, -0.1, 0.1)
             nn.init.zeros_(self.embed_tokens.weight[dictionary.pad()])
-        dropout = nn.Dropout if cfg.plain_dropout else LockedDropout
+        dropout = Dropout if cfg.plain_dropout else LockedDropout
         self.dropout_in, self.dropout_out = dropout(cfg.decoder_dropout_in), dropout(cfg.decoder_dropout_out)
         is_tied = cfg.share_decoder_input_output_embed
         sizes = [cfg.decoder_hidden_size] * cfg.decoder_layers

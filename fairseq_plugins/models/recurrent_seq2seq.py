@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, TypeVar
 
 import torch
-import torch.nn.functional as F
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder, register_model
@@ -32,7 +31,9 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..errors import InputError
+from ..kernels.dropout import dropout
 from ..modules import AdditiveAttention, Linear, RecurrentStack, RecurrentState, StackOutput, reorder_states
+from ..modules.dropout import Dropout
 from .beam_groups import regroup, reorder_encoder_out
 from .options import (
     PretrainedEmbeddingOptions,
@@ -162,7 +163,7 @@ class RecurrentEncoder(FairseqEncoder):
         """Runs the stack over the sentences, real tokens to the left."""
         size = src_tokens.size(1)
         tokens = src_tokens.gather(1, (torch.arange(size, device=src_tokens.device) + left_padding) % size)
-        x = F.dropout(self.embed_tokens(tokens), self.dropout, self.training)
+        x = dropout(self.embed_tokens(tokens), self.dropout, self.training)
         return self.stack(x.transpose(0, 1), lengths, need_details=need_details)
 
     def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
@@ -250,7 +251,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             context, weights = self.attention(by_sentence, keys, values, padding_mask)
             return context.view(*query.shape[:2], -1), weights.view(*query.shape[:2], -1)
 
-        embedded = F.dropout(self.embed_tokens(prev_output_tokens), self.dropout, self.training)
+        embedded = dropout(self.embed_tokens(prev_output_tokens), self.dropout, self.training)
         if self.feeds_context:
             outputs, contexts, weights = [], [], []
             for token in embedded.unbind(1):
@@ -276,7 +277,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             cached = {"states": states, "query": query, "keys": keys, "step": step, "sentences": sentences}
             self.set_incremental_state(incremental_state, "decoder", cached)
         x = torch.tanh(self.readout(torch.cat([output, context, embedded], dim=-1)))
-        x = F.dropout(x, self.dropout, self.training)
+        x = dropout(x, self.dropout, self.training)
         if self.training or not self.need_attn:
             return x, {"attn": [None]}
         positions = encoder_out["source_positions"][0].index_select(0, sentences)
@@ -329,7 +330,7 @@ def _stack(cfg: RecurrentSeq2SeqConfig, side: str, input_size: int, bidirectiona
     kind, options = recurrent_layer(cfg, side)
     sizes = [getattr(cfg, f"{side}_hidden_size")] * getattr(cfg, f"{side}_layers")
     try:
-        stack = RecurrentStack(kind, input_size, sizes, bidirectional, nn.Dropout(cfg.dropout), options)
+        stack = RecurrentStack(kind, input_size, sizes, bidirectional, Dropout(cfg.dropout), options)
     except ValueError as error:
         raise InputError(f"--{side}-recurrent-layer {kind}: {error}") from error
     if side == "decoder" and not stack.is_steppable:

@@ -13,6 +13,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..errors import InputError, nearest
+from ..modules.dropout import Dropout
 from ..modules.pooling import POOLINGS, Pooled, pool
 from .options import check_sizes, complete
 from .text_encoder import TextEncoder, TextEncoderConfig
@@ -37,10 +38,10 @@ class SequenceClassifier(BaseFairseqModel):
         self.encoder = encoder
         self.poolings = poolings
         self.output = nn.Sequential(
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(len(poolings) * encoder.output_size, hidden_size),
             nn.ReLU(),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(hidden_size, classes),
         )
 

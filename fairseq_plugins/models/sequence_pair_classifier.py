@@ -15,6 +15,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..modules import Highway
+from ..modules.dropout import Dropout
 from ..modules.pooling import POOLINGS, pool
 from .options import check_sizes, complete
 from .sequence_classifier import check_task, poolings
@@ -45,10 +46,10 @@ class SequencePairClassifier(BaseFairseqModel):
         self.encoder = encoder
         self.poolings = poolings
         self.output = nn.Sequential(
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(4 * len(poolings) * encoder.output_size, size),
             Highway(size, highway_layers),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(size, classes),
         )
 

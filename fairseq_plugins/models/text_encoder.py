@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..files import read_lines
 from ..modules import CharacterEncoder, ContextEncoder, Highway, Linear, RecurrentStack
+from ..modules.dropout import Dropout
 from .options import check_sizes, recurrent_layer, recurrent_layer_options
 
 
@@ -86,7 +87,7 @@ class TextEncoder(nn.Module):
         reads_vectors = not getattr(task, "is_from_checkpoint", False)
         self.words = WordRepresentation(cfg, task.source_dictionary, task.tag_dictionary, reads_vectors)
         size = self.words.output_size
-        self.dropout = nn.Dropout(cfg.dropout)
+        self.dropout = Dropout(cfg.dropout)
         self.projection: nn.Module = nn.Identity()
         if cfg.projection_size:
             projected = Linear(size, cfg.projection_size)
@@ -95,7 +96,7 @@ class TextEncoder(nn.Module):
         kind, options = recurrent_layer(cfg)
         try:
             self.stack = RecurrentStack(
-                kind, size, [cfg.hidden_size] * cfg.layers, not cfg.unidirectional, nn.Dropout(cfg.dropout), options
+                kind, size, [cfg.hidden_size] * cfg.layers, not cfg.unidirectional, Dropout(cfg.dropout), options
             )
         except ValueError as error:
             raise InputError(f"--recurrent-layer {kind}: {error}") from None

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+
+from ..kernels.dropout import dropout
 
 Result = TypeVar("Result")
 
@@ -41,7 +42,7 @@ class LockedDropout(nn.Module):
         return drop
 
     def _mask(self, like: Tensor) -> Tensor:
-        return F.dropout(torch.ones_like(like), self.p)
+        return dropout(torch.ones_like(like), self.p)
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
@@ -53,7 +54,7 @@ def embedding_dropout(embedding: nn.Embedding, tokens: Tensor, p: float) -> Tens
     embedded = embedding(tokens)
     if not (embedding.training and p):
         return embedded
-    kept = F.dropout(embedded.new_ones(embedding.num_embeddings, 1), p)
+    kept = dropout(embedded.new_ones(embedding.num_embeddings, 1), p)
     return embedded * kept[tokens]
 
 
@@ -62,7 +63,7 @@ def dropped_parameters(module: nn.Module, names: Iterable[str], p: float) -> dic
     ``p``, as tensors that lead gradients to them. Nothing outside training."""
     if not (module.training and p):
         return {}
-    return {name: F.dropout(module.get_parameter(name), p) for name in names}
+    return {name: dropout(module.get_parameter(name), p) for name in names}
 
 
 def with_parameters(

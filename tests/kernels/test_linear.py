@@ -12,6 +12,12 @@ from fairseq_plugins.kernels.linear import linear, onednn, reference
 pytestmark = pytest.mark.skipif(not onednn.is_available(), reason="this PyTorch has no oneDNN")
 
 
+@pytest.fixture(autouse=True)
+def slow_mkl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """oneDNN computes on whatever CPU the tests run."""
+    monkeypatch.setattr(onednn, "has_faster_mkl", lambda: False)
+
+
 def problem(rows: tuple[int, ...], inputs: int, outputs: int) -> list[Tensor]:
     torch.manual_seed(0)
     given = [torch.randn(*rows, inputs), torch.randn(outputs, inputs), torch.randn(outputs)]
@@ -66,6 +72,9 @@ def test_it_steps_aside(monkeypatch: pytest.MonkeyPatch) -> None:
         assert linear(large, weight).dtype == torch.bfloat16
     with torch.backends.mkldnn.flags(enabled=False):
         assert "oneDNN" in onednn.refuses(large, weight)
+    monkeypatch.setattr(onednn, "has_faster_mkl", lambda: True)
+    assert "MKL" in onednn.refuses(large, weight)
+    assert dispatch.choose("linear", large, weight).name == "reference"
     monkeypatch.setenv(BACKEND_VARIABLE, "reference")
     assert torch.equal(linear(large, weight), torch.nn.functional.linear(large, weight))
 

@@ -78,7 +78,8 @@ class _OutputCrossEntropy(torch.autograd.Function):
         product = _product_of(features, weight, rows_of_chunk)
 
         features_gradient = torch.empty_like(features) if needs_features else None
-        weight_gradient = torch.zeros_like(weight, dtype=precision) if needs_weight else None
+        # Transposed: the narrow factor of each product comes first, which some of them copy.
+        weight_gradient = weight.new_zeros(weight.size(1), types, dtype=precision) if needs_weight else None
         bias_gradient = weight.new_zeros(types, dtype=precision) if needs_bias else None
         loss, nll_loss = features.new_zeros(2, dtype=precision).unbind()
         for start, stop in chunk_of:
@@ -101,14 +102,14 @@ class _OutputCrossEntropy(torch.autograd.Function):
                 features_gradient[rows] = product(upstream, weight.T) * masked
             if needs_weight:
                 seen = features[rows] * masked
-                weight_gradient += product(upstream.T, seen.T)
+                weight_gradient += product(seen.T, upstream.T)
             if needs_bias:
                 bias_gradient += torch.mv(probabilities.T, counted[rows])
         if wrong:
             if needs_features:
                 features_gradient -= wrong * counted.to(features.dtype).unsqueeze(1) * weight.sum(dim=0)
             if needs_weight:
-                weight_gradient -= wrong * torch.mv(features.T.to(precision), counted)
+                weight_gradient -= wrong * torch.mv(features.T.to(precision), counted).unsqueeze(1)
             if needs_bias:
                 bias_gradient -= wrong * counted.sum()
         ctx.save_for_backward(features_gradient, weight_gradient, bias_gradient)
@@ -123,7 +124,7 @@ class _OutputCrossEntropy(torch.autograd.Function):
         weight_dtype, bias_dtype = ctx.dtypes
         return (
             None if features is None else (features * scale).to(features.dtype),
-            None if weight is None else (weight * scale).to(weight_dtype),
+            None if weight is None else (weight.T * scale).to(weight_dtype),
             None if bias is None else (bias * scale).to(bias_dtype),
             None,
             None,

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ...kernels.dropout import dropout
 from ..attention import ConvolutionalAttention, Memory, MultiHeadAttention
 from ..convolution import GatedConvolution
 from .encoder import SQRT_HALF, FeedForward, SelfAttentionOptions, output_norm
@@ -223,7 +224,7 @@ class _ConvolutionalDecoderLayer(nn.Module):
             weight, projections = state.convolution_weight, state.projection_weights
         residual = x
         x, inputs = self.convolution(
-            F.dropout(x, self.dropout, self.training), real, None if state is None else state.inputs, weight
+            dropout(x, self.dropout, self.training), real, None if state is None else state.inputs, weight
         )
         contexts, attention_weights = {}, {}
         for path, attention in self.attentions.items():
@@ -267,7 +268,7 @@ class _SelfAttentionDecoderLayer(nn.Module):
             keys, values = torch.cat([state.keys, keys], dim=2), torch.cat([state.values, values], dim=2)
             projected = state.memories
         attended, _ = self.self_attention(normed, keys, values, mask)
-        x = x + F.dropout(attended, self.dropout, self.training)
+        x = x + dropout(attended, self.dropout, self.training)
 
         normed = self.attention_norm(x)
         contexts, attention_weights = {}, {}
@@ -276,9 +277,9 @@ class _SelfAttentionDecoderLayer(nn.Module):
                 normed, *projected[path], memories[path].mask, need_attention
             )
         context, gate = fuse(self.gate, contexts, own="san")
-        x = x + F.dropout(context, self.dropout, self.training)
+        x = x + dropout(context, self.dropout, self.training)
 
-        x = x + F.dropout(self.ffn(self.ffn_norm(x)), self.dropout, self.training)
+        x = x + dropout(self.ffn(self.ffn_norm(x)), self.dropout, self.training)
         return x, SelfAttentionLayerState(keys, values, projected), attention_weights, gate
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ...kernels.dropout import dropout
 from ..attention import MultiHeadAttention
 from ..convolution import GatedConvolution
 from ..linear import Linear
@@ -65,7 +66,7 @@ class ConvolutionalEncoderPath(nn.Module):
     def forward(self, x: Tensor, real: Tensor) -> Tensor:
         """x (B, S, d), real (B, S), False at padding -> (B, S, d)."""
         for layer in self.layers:
-            convolved, _ = layer(F.dropout(x, self.dropout, self.training), real)
+            convolved, _ = layer(dropout(x, self.dropout, self.training), real)
             x = (convolved + x) * SQRT_HALF
         return x
 
@@ -105,7 +106,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, d) -> (B, T, d)."""
-        x = F.dropout(F.relu(self.in_projection(x)), self.activation_dropout, self.training)
+        x = dropout(F.relu(self.in_projection(x)), self.activation_dropout, self.training)
         return self.out_projection(x)
 
 
@@ -128,5 +129,5 @@ class _SelfAttentionEncoderLayer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         normed = self.self_attention_norm(x)
         attended, _ = self.self_attention(normed, *self.self_attention.project_memory(normed), mask)
-        x = x + F.dropout(attended, self.dropout, self.training)
-        return x + F.dropout(self.ffn(self.ffn_norm(x)), self.dropout, self.training)
+        x = x + dropout(attended, self.dropout, self.training)
+        return x + dropout(self.ffn(self.ffn_norm(x)), self.dropout, self.training)
