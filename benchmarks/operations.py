@@ -3,9 +3,9 @@
     python benchmarks/operations.py [--threads 1 2] [--repetitions 15] [--tiny] [--json FILE]
 
 Forward and backward together: linear maps of the sizes of RNNSearch and DPN-S2S on IWSLT'14, the output layer with its
-label-smoothed cross-entropy (4,000 tokens, 8,000 types), and 25 steps of additive attention (176 sentences of 25
-tokens). The candidates take turns within each repetition; printed are medians, their spread (half the distance between
-the quartiles, in percent) and the ratio to PyTorch's.
+label-smoothed cross-entropy (4,000 tokens, 8,000 types), dropout, and 25 steps of additive attention (176 sentences of
+25 tokens). The candidates take turns within each repetition; printed are medians, their spread (half the distance
+between the quartiles, in percent) and the ratio to PyTorch's.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from torch import Tensor
 
 from fairseq_plugins.kernels.additive_attention import additive_attention
 from fairseq_plugins.kernels.additive_attention import eager as attention_of_torch
+from fairseq_plugins.kernels.dropout import dropout
 from fairseq_plugins.kernels.linear import linear
 from fairseq_plugins.kernels.output_cross_entropy import output_cross_entropy
 
@@ -37,6 +38,12 @@ def parameters(*shapes: tuple[int, ...]) -> list[Tensor]:
 def linear_map(rows: int, inputs: int, outputs: int) -> tuple[list[Tensor], Candidates]:
     given = parameters((rows, inputs), (outputs, inputs), (outputs,))
     return given, {PYTORCH: lambda: F.linear(*given).sum(), OURS: lambda: linear(*given).sum()}
+
+
+def dropped(rows: int, features: int) -> tuple[list[Tensor], Candidates]:
+    """The candidates do not drop the same."""
+    given = parameters((rows, features))
+    return given, {PYTORCH: lambda: F.dropout(*given, 0.1).sum(), OURS: lambda: dropout(*given, 0.1).sum()}
 
 
 def output_layer(tokens: int, features: int, types: int) -> tuple[list[Tensor], Candidates]:
@@ -78,6 +85,7 @@ def operations(is_tiny: bool) -> dict[str, tuple[list[Tensor], Candidates]]:
         f"linear map, {rows} x {inputs} -> {outputs}": linear_map(rows, inputs, outputs)
         for rows, inputs, outputs in sizes
     }
+    found["dropout"] = dropped(*sizes[0][:2])
     found["output layer and loss"] = output_layer(*output)
     found["additive attention"] = attention(*steps)
     return found

@@ -1,4 +1,4 @@
-"""The benchmark of operations runs, and both candidates of each compute the same. It is never timed here."""
+"""The benchmark of operations runs, and both candidates compute the same, but for dropout. It is never timed here."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTHONWARNINGS": "ign
 SAME = """
 import torch, operations
 for name, (given, candidates) in operations.operations(True).items():
+    if name == "dropout":  # at random
+        continue
     ours, theirs = (torch.autograd.grad(run(), given) for run in candidates.values())
     torch.testing.assert_close(ours, theirs)
     print(name)
@@ -26,7 +28,7 @@ def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
     printed = subprocess.run([*COMMAND, *options], check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
     assert "linear map, 8 x 4 -> 6" in printed and "additive attention" in printed
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
-    assert {row["candidate"] for row in rows} == {"PyTorch", "ours"} and len(rows) == 6
+    assert {row["candidate"] for row in rows} == {"PyTorch", "ours"} and len(rows) == 8
 
 
 def test_both_candidates_have_the_same_gradients() -> None:

@@ -23,7 +23,8 @@ from tests.texts import training
 @pytest.fixture(scope="module")
 def checkpoint(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("language_model")
-    train_in_process(*training(running_text, folder, *"--max-epoch 12 --optimizer adam --lr 0.01 --dropout 0.1".split()))
+    options = "--max-epoch 12 --optimizer adam --lr 0.01 --dropout 0.1"
+    train_in_process(*training(running_text, folder, *options.split()))
     return folder / "checkpoint_best.pt"
 
 
