@@ -31,6 +31,12 @@ SPECIAL_SYMBOLS = 4
 _EMBEDDINGS = ("encoder", "decoder")
 
 
+def checkpoint_of(path: str | Path) -> Path:
+    """The checkpoint that is meant: the best one of a work folder of ``scripts/train.sh``, else the path itself."""
+    path = Path(path)
+    return path / "checkpoints" / "checkpoint_best.pt" if path.is_dir() else path
+
+
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
     """What fairseq saved in ``path``, with its tensors on the CPU; they are read from the file when they are used.
 

@@ -20,13 +20,11 @@ from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig
 from torch import Tensor
 
-from .checkpoints import architecture, checked_checkpoint, trained_on
+from .checkpoints import architecture, checked_checkpoint, checkpoint_of, trained_on
 from .corpora.pairs import PairsPreparation
 from .errors import InputError
 from .experiments import results
 from .experiments.prepared_data import PreparedData
-
-BEST = Path("checkpoints") / "checkpoint_best.pt"
 
 
 @dataclass(frozen=True)
@@ -98,8 +96,11 @@ class Ensemble:
             device: ``cpu``, ``cuda``, …
 
         Raises:
+            TypeError: ``lines`` is one text.
             InputError: a sentence is longer than the models take.
         """
+        if isinstance(lines, str):
+            raise TypeError(f"translate takes a list of texts: translate([{lines!r}])")
         pieces = [self.preparation.encode_source(line) for line in lines]
         tokens = [self._tokens(number, line) for number, line in enumerate(pieces, 1) if line]
         if not tokens:
@@ -136,7 +137,5 @@ def load(path: str | Path, data: str | Path | None = None) -> Ensemble:
     Raises:
         InputError: there is no such checkpoint, it is not that of a translation model, or its data is not there.
     """
-    paths: list[str | Path] = str(path).split(":")
-    if Path(path).is_dir():
-        paths = [Path(path) / BEST]
+    paths = [checkpoint_of(path)] if Path(path).is_dir() else list(map(checkpoint_of, str(path).split(":")))
     return Ensemble.load(paths, None if data is None else Path(data))

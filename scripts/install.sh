@@ -48,3 +48,4 @@ fi
 
 "$python" -m pip install "$torch" "numpy>=1.26" "cython>=3.0" "setuptools>=64,<81" wheel "$@"
 "$python" -m pip install --no-build-isolation -e ".$extras" "$@"
+echo "installed for $(command -v "$python")"

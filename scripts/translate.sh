@@ -3,7 +3,8 @@
 #
 #   scripts/translate.sh CHECKPOINT [--data DIR] [--beam 5] [--gpus N] [FAIRSEQ-INTERACTIVE OPTIONS...] < text
 #
-#   CHECKPOINT  for example work/quickstart/mc_rnn_3/checkpoints/checkpoint_best.pt; FILE:FILE is an ensemble
+#   CHECKPOINT  for example work/quickstart/mc_rnn_3/checkpoints/checkpoint_best.pt, or work/quickstart/mc_rnn_3 for the same;
+#               FILE:FILE is an ensemble
 #   --data DIR  the prepared data (what the checkpoint was trained on by default)
 #   --beam N    beam size
 #   --gpus N    0 for the CPU, 1 for a GPU (a GPU where there is one by default)

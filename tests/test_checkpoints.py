@@ -12,6 +12,7 @@ import torch
 from fairseq_plugins.checkpoints import (
     architecture,
     average_checkpoints,
+    checkpoint_of,
     epoch_checkpoints,
     last_checkpoints,
     main,
@@ -213,3 +214,8 @@ def test_fairseq_loads_an_average(tiny_translation_data: TranslationData, tmp_pa
     for name in models[0]:
         torch.testing.assert_close(models[2][name], (models[0][name] + models[1][name]) / 2)
     assert not torch.equal(models[0]["decoder.fc_out.weight"], models[1]["decoder.fc_out.weight"])
+
+
+def test_a_work_folder_means_its_best_checkpoint(tmp_path: Path) -> None:
+    assert checkpoint_of(tmp_path) == tmp_path / "checkpoints" / "checkpoint_best.pt"
+    assert checkpoint_of(tmp_path / "a.pt") == tmp_path / "a.pt"

@@ -73,6 +73,8 @@ def test_the_documentations_two_ways_find_the_same(work: Path) -> None:
 def test_bad_input(work: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"sentence 2 has \d+ tokens, but the model takes 90; split it"):
         fairseq_plugins.load(work).translate(["a", "word " * 200])
+    with pytest.raises(TypeError, match=r"a list of texts: translate\(\['a word'\]\)$"):
+        fairseq_plugins.load(work).translate("a word")
     with pytest.raises(InputError, match="checkpoint_best.pt: no such checkpoint"):
         fairseq_plugins.load(tmp_path)
     with pytest.raises(InputError, match="no such file; give the folder"):

@@ -32,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     valid.add_argument("--valid", metavar="PREFIX")
     valid.add_argument("--valid-every", type=int, metavar="N", help="take every N-th cleaned training pair instead")
     parser.add_argument("--test", default="", metavar="PREFIX[,PREFIX...]", help="become test, test1, ...")
-    parser.add_argument("--lowercase", action="store_true")
+    parser.add_argument("--lowercase", action="store_true", help="both sides, so that translations are lower case too")
     parser.add_argument("--tokenizer", choices=TOKENIZERS, default="none", help="default: %(default)s")
     parser.add_argument(
         "--source-tokenizer", choices=TOKENIZERS, help="the source's, where it is another: jieba for Chinese"

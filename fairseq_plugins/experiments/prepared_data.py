@@ -53,11 +53,11 @@ class PreparedData:
             InputError: it is not prepared.
         """
         if folder is None and not configuration.data_folder.exists():
-            base = configuration.path.with_name("_base.yaml")
-            told = base if base.is_file() else configuration.path
+            heads = configuration.path.with_name("_base.yaml"), configuration.path
+            told = next((path for path in heads if path.is_file() and "scripts/prepare_" in path.read_text()), None)
+            how = f"as the head of {told} says" if told else "by one of the scripts/prepare_*.sh (docs/data.md)"
             raise InputError(
-                f"{configuration.data_folder}: no such folder; prepare the data as the head of {told} says, or name "
-                f"another folder by --data"
+                f"{configuration.data_folder}: no such folder; prepare the data {how}, or name another folder by --data"
             )
         return cls.load(folder or configuration.data_folder)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..checkpoints import checked_checkpoint, trained_on
+from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
 from ..errors import InputError
 from ..files import read_lines
 from . import fairseq_commands, processes, results
@@ -31,7 +31,8 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--gpus", type=int, choices=(0, 1))
-    paths, options, extra = parser.parse_after("CHECKPOINT", arguments)
+    given, options, extra = parser.parse_after("CHECKPOINT", arguments)
+    paths = ":".join(str(checkpoint_of(path)) for path in given.split(":"))
     for path in paths.split(":"):
         if not Path(path).is_file():
             raise InputError(f"{path}: no such checkpoint")

@@ -21,10 +21,16 @@ def test_prepared_data_lacks_a_dictionary(data: PreparedData) -> None:
 
 
 def test_the_data_of_a_configuration_is_not_prepared(tmp_path: Path) -> None:
+    content = "data: {folder: " + str(tmp_path / "data") + "}\ntrain: {arch: lstm}\n"
     for name in ("_base.yaml", "small.yaml"):
-        (tmp_path / name).write_text("data: {folder: " + str(tmp_path / "data") + "}\ntrain: {arch: lstm}\n")
-    with pytest.raises(InputError, match=r"data: no such folder; prepare the data as the head of .*_base.yaml says"):
-        PreparedData.of(configuration.load(tmp_path / "small.yaml"))
+        (tmp_path / name).write_text(content)
+    small = configuration.load(tmp_path / "small.yaml")
+    with pytest.raises(InputError, match=r"data: no such folder; prepare the data by one of the scripts/prepare_\*.sh"):
+        PreparedData.of(small)
+    for name in ("small.yaml", "_base.yaml"):
+        (tmp_path / name).write_text("# Data: scripts/prepare_parallel.sh\n" + content)
+        with pytest.raises(InputError, match=rf"prepare the data as the head of .*{name} says"):
+            PreparedData.of(small)
 
 
 FILES = (

@@ -95,7 +95,7 @@ def test_a_metric_and_a_layer_go_through_all_scripts(folder: Path) -> None:
     command = ["python", "-m", "fairseq_plugins.analysis", "alignments", checkpoint, "--output", folder / "alignments"]
     run_command(command)
     assert "<svg" in (folder / "alignments_1.svg").read_text(encoding="utf-8")
-    translated = run(folder, "translate", checkpoint, "--gpus", 0, stdin="ba bi\n")
+    translated = run(folder, "translate", work, "--gpus", 0, stdin="ba bi\n")
     assert translated.count("\n") == 1
 
     # Two systems of numbers for each token: the one with the lower perplexity is the better one.

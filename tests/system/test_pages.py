@@ -108,7 +108,7 @@ def test_fairseqs_other_commands(own_text: Path) -> None:
     do(own_text, hydra)
     validate = block(page, "fairseq-validate").replace("work/iwslt14_de_en", "work/own_text")
     checkpoint = "work/own_text/mc_rnn_3/checkpoints/checkpoint_best.pt"
-    do(own_text, validate.replace("--path checkpoint_best.pt", f"--path {checkpoint} --cpu --max-tokens 1000"))
+    do(own_text, validate.replace("--path checkpoint_best.pt", f"--path {checkpoint} --cpu"))
 
 
 def test_a_layer_in_python(clone: Path) -> None:
