@@ -37,13 +37,14 @@ def first_updates(path: Path = DATA / "first_1000_updates.json") -> str:
     return "\n".join(markdown(columns))
 
 
-def first_epochs(hidden_size: int, path: Path = DATA / "first_epochs_multi30k.json") -> str:
+def first_epochs(hidden_size: int, path: Path = DATA / "first_epochs_multi30k.json", digits: int = 3) -> str:
     """Bits a token in training and on the development set: a row for each run.
 
     Args:
         hidden_size: of the networks that are shown
         path: ``{"runs": [{"hidden_size", "network", "options", "seed", "training_bits": {updates: mean of the last
             hundred}, "development_bits": [after each epoch]}]}``, and ``seed_of_initial_weights`` where it is another
+        digits: of the development set's figures, after the point
     """
     runs = [run for run in _runs(path) if run["hidden_size"] == hidden_size]
     columns = {
@@ -56,7 +57,7 @@ def first_epochs(hidden_size: int, path: Path = DATA / "first_epochs_multi30k.js
         columns[f"{updates - 99} to {updates}"] = [_number(cell, 2) for cell in cells]
     for epoch in range(max(len(run.get("development_bits", ())) for run in runs)):
         cells = [dict(enumerate(run.get("development_bits", ()))).get(epoch) for run in runs]
-        columns[f"development, epoch {epoch + 1}"] = [_number(cell, 3) for cell in cells]
+        columns[f"development, epoch {epoch + 1}"] = [_number(cell, digits) for cell in cells]
     return "\n".join(markdown(columns))
 
 

@@ -60,7 +60,7 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
         "first-updates": notes.first_updates,
         "first-epochs": lambda: notes.first_epochs(256),
         "first-epochs-small": lambda: notes.first_epochs(128),
-        "dpn-first-epochs": lambda: notes.first_epochs(256, notes.DATA / "dpn_first_epochs_multi30k.json"),
+        "dpn-first-epochs": lambda: notes.first_epochs(256, notes.DATA / "dpn_first_epochs_multi30k.json", digits=2),
         "dpn-table-4-small": notes.small_table,
     }
 
