@@ -8,8 +8,11 @@ docs/python.md.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Sequence
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +24,7 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from .checkpoints import architecture, checked_checkpoint, checkpoint_of, trained_on
+from .compat.quiet_warnings import quiet_warnings
 from .corpora.pairs import PairsPreparation
 from .errors import InputError
 from .experiments import results
@@ -69,7 +73,8 @@ class Ensemble:
             prepared.check_trained_on(state, path)
         overrides = {"data": str(folder / "bin")}
         try:
-            models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(list(map(str, paths)), overrides)
+            with _quietly():
+                models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(list(map(str, paths)), overrides)
         except RuntimeError as error:
             if "size mismatch" not in str(error):
                 raise
@@ -105,7 +110,8 @@ class Ensemble:
         tokens = [self._tokens(number, line) for number, line in enumerate(pieces, 1) if line]
         if not tokens:
             return [""] * len(pieces)
-        hypotheses = iter(self._hub.to(device).generate(tokens, beam=beam, lenpen=length_penalty))
+        with _quietly():
+            hypotheses = iter(self._hub.to(device).generate(tokens, beam=beam, lenpen=length_penalty))
         return [self._text(next(hypotheses)[0]["tokens"].cpu()) if line else "" for line in pieces]
 
     @functools.cached_property
@@ -124,6 +130,20 @@ class Ensemble:
         return self.preparation.detokenize_target(
             self.preparation.decode_target(self.task.target_dictionary.string(tokens))
         )
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Without what fairseq tells of dictionaries and batches."""
+    logger = logging.getLogger("fairseq")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            quiet_warnings()
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def load(path: str | Path, data: str | Path | None = None) -> Ensemble:

@@ -47,7 +47,7 @@ OURS = {
         *("errors", "files", "versions", "extensions", "terminal", "checkpoints", "register", "__path__"),
         *("corpora", "scoring"),
     ),
-    "trained.py": ("errors", "checkpoints", "corpora", "experiments"),
+    "trained.py": ("errors", "checkpoints", "compat", "corpora", "experiments"),
     "installation.py": ("errors", "terminal", "versions", "register", "modules", "kernels"),
     "tasks": ("errors", "files", "corpora", "models"),
     "optim": ("errors", "compat"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +70,12 @@ def test_the_documentations_two_ways_find_the_same(work: Path) -> None:
         exec(block.replace("Der Hund schläft.", sentence), names)
         found.append(names["translations"])
     assert len(found) == 2 and found[0] == found[1] and found[0][0]
+
+
+def test_it_says_nothing_of_its_own(work: Path) -> None:
+    program = f"import fairseq_plugins; fairseq_plugins.load({str(work)!r}).translate(['a'])"
+    finished = subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, check=True, capture_output=True, text=True)
+    assert (finished.stdout, finished.stderr) == ("", "")
 
 
 def test_bad_input(work: Path, tmp_path: Path) -> None:

@@ -212,6 +212,13 @@ def learn_subwords(bpe: str, size: int, texts: Sequence[Path], names: Sequence[s
     """
     kind = SUBWORD_MODELS[bpe]
     print(f"learning {bpe} of {' and '.join(names)} ({size:,})", flush=True)
+    lines = sum(1 for _ in read_lines(texts[0]))
+    if size > lines:
+        print(
+            f"warning: {size:,} subwords for {lines:,} lines, so that most are too rare to be learned; a --bpe-size "
+            f"below the number of lines serves better",
+            flush=True,
+        )
     path = folder / f"{bpe}.{'-'.join(names)}{kind.suffix}"
     kind.learn(itertools.chain.from_iterable(map(read_lines, texts)), size, path)
     return path

@@ -19,6 +19,7 @@ from ..versions import versions
 from . import configuration as configurations
 from . import fairseq_commands, processes, results, training_record
 from .command_line import ScriptParser, gpu_count, main_of, started, work_folder
+from .configuration import Configuration
 from .prepared_data import PreparedData
 
 LOG = "train.log"
@@ -58,31 +59,57 @@ def main(arguments: Sequence[str]) -> None:
         if complete(resumed, command):
             print(f"{last}: {resumed['updates']:,} updates were done before", flush=True)
         else:
-            with TrainingLog(work) as log:
-                # On a terminal fairseq draws its bar there; elsewhere errors belong into the log.
-                stderr = None if sys.stderr.isatty() else subprocess.STDOUT
-                status = processes.run(command, log.write, stderr, pass_fds=[lock])
+            try:
+                with TrainingLog(work) as log:
+                    # On a terminal fairseq draws its bar there; elsewhere errors belong into the log.
+                    stderr = None if sys.stderr.isatty() else subprocess.STDOUT
+                    status = processes.run(command, log.write, stderr, pass_fds=[lock])
+            except KeyboardInterrupt:
+                newest = newest_readable_checkpoint(last.parent)
+                if newest is not None:
+                    done = write_results(work, newest, configuration, command, resumed)["updates"]
+                    print(f"kept: {done:,} updates, from which the same command goes on", file=sys.stderr)
+                raise
             if status != 0:
                 raise processes.failure(command, status, log.last_lines, work / LOG)
         if not last.exists():
             raise InputError(f"fairseq-train left no {last}; was it told --no-save or --no-last-checkpoints?")
-        trained = training_results(read_checkpoint(last))
-        # Where nothing was trained, what is there is still true; where something was, the scores are not.
-        if "updates" not in results.load(work) or resumed is None or trained["updates"] > resumed["updates"]:
-            description = {
-                "config": str(configuration.path),
-                "command": processes.shown(command),
-                **({"extensions": list(map(str, configuration.extensions))} if configuration.extensions else {}),
-                "parameters": logged_parameters(work / LOG),
-                **trained,
-                "paper": configuration.paper_row(),
-                "device": results.device(command),
-                "machine": results.machine(),
-                "git_revision": results.git_revision(),
-                "versions": versions(results.PACKAGES),
-            }
-            results.write(work, description)
+        trained = write_results(work, last, configuration, command, resumed)
     print(f"{trained['updates']:,} updates in {trained['train_seconds']:,.0f} seconds; {work / 'results.json'}")
+
+
+def write_results(
+    work: Path, checkpoint: Path, configuration: Configuration, command: Sequence[str], resumed: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Writes the training's part of ``results.json``, up to a checkpoint; scores of an earlier one go.
+
+    Args:
+        work: the work folder
+        checkpoint: what the training has come to
+        configuration: of the experiment
+        command: that of fairseq-train
+        resumed: :func:`training_results` of what the training went on from; None where it began
+
+    Returns:
+        :func:`training_results` of the checkpoint.
+    """
+    trained = training_results(read_checkpoint(checkpoint))
+    # Where nothing was trained, what is there is still true; where something was, the scores are not.
+    if "updates" not in results.load(work) or resumed is None or trained["updates"] > resumed["updates"]:
+        description = {
+            "config": str(configuration.path),
+            "command": processes.shown(command),
+            **({"extensions": list(map(str, configuration.extensions))} if configuration.extensions else {}),
+            "parameters": logged_parameters(work / LOG),
+            **trained,
+            "paper": configuration.paper_row(),
+            "device": results.device(command),
+            "machine": results.machine(),
+            "git_revision": results.git_revision(),
+            "versions": versions(results.PACKAGES),
+        }
+        results.write(work, description)
+    return trained
 
 
 def make_resumable(last: Path, arch: str) -> dict[str, Any] | None:

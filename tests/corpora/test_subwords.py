@@ -11,7 +11,7 @@ from fairseq.tokenizer import tokenize_line
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fairseq_plugins.corpora.subwords import SUBWORD_MODELS, SubwordModel
+from fairseq_plugins.corpora.subwords import SUBWORD_MODELS, SubwordModel, learn_subwords
 from fairseq_plugins.errors import InputError
 
 SIZES = {"sentencepiece": 150, "subword-nmt": 60}
@@ -130,3 +130,13 @@ def test_where_words_start(model: SubwordModel) -> None:
     assert len(pieces) > len(starts) > 1
     words = [model.decode(" ".join(pieces[i:j])) for i, j in zip(starts, [*starts[1:], len(pieces)], strict=True)]
     assert words == line.split(" ")
+
+
+def test_more_subwords_than_lines_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = training_lines()[:30]
+    (tmp_path / "text").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    for size, is_warned in (len(lines), False), (len(lines) + 1, True):
+        (tmp_path / str(size)).mkdir()
+        learn_subwords("subword-nmt", size, [tmp_path / "text"], ["de"], tmp_path / str(size))
+        warning = f"warning: {size:,} subwords for {len(lines):,} lines"
+        assert (warning in capsys.readouterr().out) == is_warned

@@ -12,7 +12,7 @@ import torch
 from fairseq_plugins.checkpoints import check_dictionaries
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
-from fairseq_plugins.experiments import fairseq_commands, train, training_record
+from fairseq_plugins.experiments import fairseq_commands, results, train, training_record
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.experiments.training_record import TrainingRecord
 
@@ -149,6 +149,29 @@ def test_a_damaged_record(work: Path, data: PreparedData, content: str) -> None:
     (work / "training.json").write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=r"training\.json: damaged.*--restart"):
         run_train(work, data)
+
+
+def test_an_interrupted_training_says_what_it_has_come_to(
+    work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_train(work, data)
+    updates = results.load(work)["updates"]
+    (work / "results.json").unlink()
+
+    def interrupted(*_: object, **__: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train.processes, "run", interrupted)
+    capsys.readouterr()
+    with pytest.raises(KeyboardInterrupt):
+        run_train(work, data, "--max-update", str(updates + 10))
+    assert capsys.readouterr().err == f"kept: {updates:,} updates, from which the same command goes on\n"
+    assert results.load(work)["updates"] == updates
+
+    # Nothing to go on from.
+    with pytest.raises(KeyboardInterrupt):
+        run_train(work, data, "--restart")
+    assert capsys.readouterr().err == "" and "updates" not in results.load(work)
 
 
 def test_a_restart_deletes_what_was_trained(
