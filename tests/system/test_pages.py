@@ -76,7 +76,6 @@ def test_own_text(own_text: Path) -> None:
 def test_a_configuration_of_ones_own(own_text: Path) -> None:
     page = DOCS / "configurations.md"
     save(own_text, page)
-    shutil.copytree(own_text / "work" / "own_text" / "data", own_text / "work" / "mine" / "data")
     short = "scripts/train.sh configs/mine/mc_rnn_2.yaml"
     text = block(page, short).replace(short, f"{short} --max-update 1")
     assert "mine/mc_rnn_2" in do(own_text, text)
