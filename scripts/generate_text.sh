@@ -4,7 +4,8 @@
 #   scripts/generate_text.sh CHECKPOINT [--tokens 200] [--prompt TEXT] [--temperature 1.0] [--top-k N] [--seed 1]
 #                            [--data DIR] [--gpus N]
 #
-#   CHECKPOINT     for example work/quickstart_language_model/mc_rnn_3/checkpoints/checkpoint_best.pt
+#   CHECKPOINT     for example work/quickstart_language_model/mc_rnn_3/checkpoints/checkpoint_best.pt,
+#                  or work/quickstart_language_model/mc_rnn_3 for the same
 #   --tokens N     words or characters, the lines' ends among them
 #   --prompt TEXT  how the first line begins
 #   --data DIR     the prepared data (what the checkpoint was trained on by default)

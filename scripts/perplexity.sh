@@ -3,7 +3,8 @@
 #
 #   scripts/perplexity.sh CHECKPOINT [--words] [--cache] [--data DIR] [--gpus N] < text
 #
-#   CHECKPOINT  for example work/quickstart_language_model/mc_rnn_3/checkpoints/checkpoint_best.pt
+#   CHECKPOINT  for example work/quickstart_language_model/mc_rnn_3/checkpoints/checkpoint_best.pt,
+#               or work/quickstart_language_model/mc_rnn_3 for the same
 #   --words     each token with its surprise in bits, too
 #   --cache     with the continuous cache, its settings found on the validation set; or --cache-window N,
 #               --cache-theta X and --cache-weight X

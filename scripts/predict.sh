@@ -3,7 +3,7 @@
 #
 #   scripts/predict.sh CHECKPOINT [--data DIR] [--gpus N] [FAIRSEQ-VALIDATE OPTIONS...] < text
 #
-#   CHECKPOINT  for example work/trec/rcrn/checkpoints/checkpoint_best.pt
+#   CHECKPOINT  for example work/trec/rcrn/checkpoints/checkpoint_best.pt, or work/trec/rcrn for the same
 #   --data DIR  the prepared data (what the checkpoint was trained on by default)
 #   --gpus N    0 for the CPU, 1 for a GPU (a GPU where there is one by default)
 #

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..checkpoints import checked_checkpoint, trained_on
+from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
 from ..errors import InputError
 from ..files import read_lines
 from . import fairseq_commands, processes, results
@@ -23,7 +23,8 @@ def main(arguments: Sequence[str]) -> None:
     parser = ScriptParser("predict")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--gpus", type=int, choices=(0, 1))
-    path, options, extra = parser.parse_after("CHECKPOINT", arguments)
+    given, options, extra = parser.parse_after("CHECKPOINT", arguments)
+    path = str(checkpoint_of(given))
     results.load_extensions_of([path])
     data = PreparedData.load(options.data or trained_on(checked_checkpoint(path), path))
     if sys.stdin.isatty():

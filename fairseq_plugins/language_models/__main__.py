@@ -12,6 +12,7 @@ import math
 import time
 from pathlib import Path
 
+from fairseq_plugins.checkpoints import checkpoint_of
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments.command_line import main_of
 from fairseq_plugins.files import read_lines
@@ -109,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.set_defaults(run=run)
-        command.add_argument("checkpoint", type=Path, metavar="CHECKPOINT")
+        command.add_argument("checkpoint", type=checkpoint_of, metavar="CHECKPOINT")
         command.add_argument("--data", type=Path, metavar="DIR", help="prepared data; that of the training by default")
         command.add_argument(
             "--gpus", type=int, choices=(0, 1), help="0 for the CPU; a GPU where there is one by default"

@@ -83,5 +83,7 @@ class _Linear(torch.autograd.Function):
 
 
 def _transposed_product(x: Tensor, y: Tensor) -> Tensor:
-    """x (N, F), y (N, D) -> x^T y (F, D). The first factor of a product is copied, so it is the narrower one."""
-    return product(x.t(), y.t()) if x.size(1) < y.size(1) else product(y.t(), x.t()).t()
+    """x (N, F), y (N, D) -> x^T y (F, D). Copied is x^T; or y^T, and its product when that is added to a gradient."""
+    if x.numel() <= y.numel() + x.size(1) * y.size(1):
+        return product(x.t(), y.t())
+    return product(y.t(), x.t()).t()
