@@ -10,11 +10,15 @@ _REPLACED = "_replaced_by_fairseq_plugins"
 
 
 def replace_once(owner: Any, name: str, build: Callable[[Callable], Callable]) -> None:
-    """Replaces ``owner.name`` by ``build(owner.name)``, once; the mark survives a second import of this package."""
+    """Replaces ``owner.name`` by ``build(owner.name)``, once for each ``build``; that it was done survives a second
+    import of this package."""
     original = getattr(owner, name)
-    if not hasattr(original, _REPLACED):
+    function = build.func if isinstance(build, functools.partial) else build
+    builder = f"{function.__module__}.{function.__qualname__}"
+    builders = getattr(original, _REPLACED, ())
+    if builder not in builders:
         replacement = build(original)
         if not isinstance(original, type):
             functools.update_wrapper(replacement, original)
-        setattr(replacement, _REPLACED, True)
+        setattr(replacement, _REPLACED, (*builders, builder))
         setattr(owner, name, replacement)
