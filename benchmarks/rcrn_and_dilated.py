@@ -1,9 +1,11 @@
-"""Times RCRN and DilatedRNN against layers of ``torch.nn.LSTM`` in the same run.
+"""Times RCRN and DilatedRNN against torch's own layers in the same run.
 
-    python benchmarks/rcrn_and_dilated.py [--threads 1 2] [--networks rcrn dilated] [--repetitions 15]
+    python benchmarks/rcrn_and_dilated.py [--threads 1 2] [--networks rcrn dilated] [--cells lstm gru rnn]
+                                          [--repetitions 15]
 
 RCRN against a 3-layer bidirectional LSTM (RCRN, Table 10: D = H = 200, 32 rows, 16 to 256 steps); DilatedRNN of each
-dilation against one plain layer, and the stack of nine against nine plain layers (50 features, 32 rows, 1,024 steps).
+dilation against one plain layer of the same cell, and the stack of nine against nine plain layers (50 features, 32
+rows, 1,024 steps).
 The candidates take turns within each repetition; printed are medians, their spread and the ratio to the reference.
 """
 
@@ -21,6 +23,7 @@ from torch import Tensor, nn
 from fairseq_plugins.modules import DilatedRNN, DilatedRNNStack, RecurrentlyControlledRNN
 
 DILATIONS = [2**i for i in range(9)]
+CELLS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 
 
 class Comparison(NamedTuple):
@@ -39,16 +42,15 @@ def rcrn(lengths: list[int], batch: int = 32, size: int = 200) -> Iterator[Compa
         yield Comparison(f"RCRN, {steps} steps", (steps, batch, size), candidates)
 
 
-def dilated(dilations: list[int], steps: int = 1024, batch: int = 32, size: int = 50) -> Iterator[Comparison]:
+def dilated(dilations: list[int], cell: str, size: int, steps: int = 1024, batch: int = 32) -> Iterator[Comparison]:
     """A DilatedRNN of each dilation and a plain layer; the whole stack and as many plain layers."""
-    plain, deep = nn.LSTM(size, size), nn.LSTM(size, size, len(dilations))
-    layers = {f"DilatedRNN, dilation {dilation}": DilatedRNN(size, size, dilation) for dilation in dilations}
-    stack = DilatedRNNStack(size, [size] * len(dilations), dilations)
-    shape = (steps, batch, size)
+    plain, deep = CELLS[cell](size, size), CELLS[cell](size, size, len(dilations))
+    layers = {f"DilatedRNN, dilation {dilation}": DilatedRNN(size, size, dilation, cell) for dilation in dilations}
+    stack = DilatedRNNStack(size, [size] * len(dilations), dilations, cell)
+    shape, name = (steps, batch, size), f"torch.nn.{CELLS[cell].__name__}"
     single = {name: (lambda x, layer=layer: layer(x).output) for name, layer in layers.items()}
-    yield Comparison("DilatedRNN, one layer", shape, {"torch.nn.LSTM": lambda x: plain(x)[0], **single})
-    name = f"torch.nn.LSTM, {len(dilations)} layers"
-    both = {name: lambda x: deep(x)[0], "DilatedRNNStack": lambda x: stack(x).output}
+    yield Comparison("DilatedRNN, one layer", shape, {name: lambda x: plain(x)[0], **single})
+    both = {f"{name}, {len(dilations)} layers": lambda x: deep(x)[0], "DilatedRNNStack": lambda x: stack(x).output}
     yield Comparison(f"DilatedRNN, {len(dilations)} layers", shape, both)
 
 
@@ -98,6 +100,8 @@ def main() -> None:
     parser.add_argument("--networks", nargs="+", choices=("rcrn", "dilated"), default=["rcrn", "dilated"])
     parser.add_argument("--steps", type=int, nargs="+", default=[16, 32, 64, 128, 256], help="of RCRN's sequences")
     parser.add_argument("--dilations", type=int, nargs="+", default=DILATIONS, help="of DilatedRNN's layers")
+    parser.add_argument("--cells", nargs="+", choices=CELLS, default=["lstm"], help="inside DilatedRNN's layers")
+    parser.add_argument("--features", type=int, default=50, help="of DilatedRNN's layers")
     parser.add_argument("--repetitions", type=int, default=15)
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     args = parser.parse_args()
@@ -105,16 +109,18 @@ def main() -> None:
     print(", ".join(f"{name} {version}" for name, version in found.items()))
     torch.manual_seed(1)
     rows = []
-    for network in args.networks:
-        for comparison in rcrn(args.steps) if network == "rcrn" else dilated(args.dilations):
-            for threads in args.threads:
-                print(f"\n{comparison.title}, {threads} threads, float32")
-                for row in measure(comparison, threads, args.repetitions):
-                    rows.append(row)
-                    print(
-                        f"{row['pass']:17} {row['layer']:28} {row['median_ms']:9.1f} ms "
-                        f"± {row['spread_percent']:4.1f} %  {row['ratio']:5.2f} x"
-                    )
+    comparisons = list(rcrn(args.steps)) if "rcrn" in args.networks else []
+    for cell in args.cells if "dilated" in args.networks else ():
+        comparisons += dilated(args.dilations, cell, args.features)
+    for comparison in comparisons:
+        for threads in args.threads:
+            print(f"\n{comparison.title}, {threads} threads, float32")
+            for row in measure(comparison, threads, args.repetitions):
+                rows.append(row)
+                print(
+                    f"{row['pass']:17} {row['layer']:28} {row['median_ms']:9.1f} ms "
+                    f"± {row['spread_percent']:4.1f} %  {row['ratio']:5.2f} x"
+                )
     write_json(args.json, found, rows)
 
 

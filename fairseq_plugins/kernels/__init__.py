@@ -6,6 +6,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from . import dispatch
+from .conventional import conventional_rnn, conventional_stepper
 from .dispatch import BACKEND_VARIABLE
 from .multi_channel.specification import (
     MultiChannelLayer,
@@ -26,6 +27,7 @@ __all__ = [
     "MultiChannelSpecification",
     "MultiChannelState",
     "Stepper",
+    "conventional_rnn",
     "conventional_stepper",
     "in_degree",
     "initial_state",
@@ -60,16 +62,3 @@ def multi_channel_stepper(layer: MultiChannelLayer, batch_size: int) -> Stepper:
     What does not change from step to step is prepared once, so that the weights must not change while it is in use.
     """
     return dispatch.choose("multi_channel", layer, batch_size).module.stepper(layer, batch_size)
-
-
-def conventional_stepper(
-    weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor, cell: str, batch_size: int
-) -> Stepper | None:
-    """Steps of ``torch.nn.LSTM``, ``GRU`` or ``RNN``: one channel that reads lag 1 through ``gate``, without attention.
-
-    None where there is no kernel for it that is faster than torch's own cells.
-    """
-    parameters = MultiChannelParameters(weight_ih, None, bias_ih, bias_hh, weight_hh.unsqueeze(0), None, None)
-    layer = MultiChannelLayer(MultiChannelSpecification(cell, "gate"), parameters)
-    choice = dispatch.choose("multi_channel", layer, batch_size)
-    return choice.module.stepper(layer, batch_size) if choice.name == "cpp" else None

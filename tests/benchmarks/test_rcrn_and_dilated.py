@@ -13,12 +13,15 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
     command = [sys.executable, str(CHECKOUT / "benchmarks" / "rcrn_and_dilated.py"), "--threads", "1", "--steps", "2"]
-    command += ["--dilations", "1", "2", "--repetitions", "3", "--json", str(tmp_path / "rows.json")]
+    command += ["--dilations", "1", "2", "--cells", "lstm", "gru", "--repetitions", "3"]
+    command += ["--json", str(tmp_path / "rows.json")]
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
     assert "RCRN, 2 steps, 1 threads" in printed
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert {row["pass"] for row in rows} == {"forward", "forward+backward"}
     assert {row["layer"] for row in rows} >= {"RCRN", "DilatedRNN, dilation 2", "DilatedRNNStack"}
-    references = ("3-layer BiLSTM", "torch.nn.LSTM", "torch.nn.LSTM, 2 layers")
+    plain = ("torch.nn.LSTM", "torch.nn.LSTM, 2 layers", "torch.nn.GRU", "torch.nn.GRU, 2 layers")
+    references = ("3-layer BiLSTM", *plain)
+    assert {row["layer"] for row in rows} >= set(references)
     assert all(row["ratio"] == 1 for row in rows if row["layer"] in references)

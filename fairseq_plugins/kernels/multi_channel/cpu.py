@@ -261,5 +261,5 @@ def _unless_empty(gradient: Tensor | None) -> Tensor | None:
 def _refuse_second_derivative() -> None:
     if torch.is_grad_enabled():
         raise RuntimeError(
-            "MC-RNN's C++ kernels have no second derivatives: set FAIRSEQ_PLUGINS_BACKEND=autograd for create_graph"
+            "the C++ kernels have no second derivatives: set FAIRSEQ_PLUGINS_BACKEND=autograd for create_graph"
         )

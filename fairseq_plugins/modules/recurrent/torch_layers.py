@@ -48,7 +48,11 @@ def run(
     Returns:
         the output (T, B, H), zero at padding, and each row's own h and c at its last real token.
     """
-    has_cell_state = cell_of(rnn) == "lstm"
+    cell = cell_of(rnn)
+    fused = kernels.conventional_rnn(*_weights(rnn), cell, x, lengths, hidden, cell_state)
+    if fused is not None:
+        return fused
+    has_cell_state = cell == "lstm"
     padding = None if lengths is None else padding_mask(lengths, x.size(0))
     # Of cells without a cell state, the last h is found among the outputs.
     output, last_hidden, last_cell_state = _run(

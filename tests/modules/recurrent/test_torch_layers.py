@@ -1,0 +1,79 @@
+"""Conventional layers on our kernel: as torch's own over ragged batches, from any state, gradients too."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fairseq_plugins import kernels
+from fairseq_plugins.kernels import conventional
+from fairseq_plugins.modules.recurrent import torch_layers
+
+TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
+CELLS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
+
+
+def alone(rnn: nn.RNNBase, x: Tensor, length: int, hidden: Tensor, cell_state: Tensor) -> tuple[Tensor, ...]:
+    """One row (T, D) by torch's own layer: its output, zero at padding, and its last h and c."""
+    if length == 0:
+        return x.new_zeros(len(x), rnn.hidden_size), hidden, cell_state
+    is_lstm = isinstance(rnn, nn.LSTM)
+    state = (hidden.unsqueeze(0), cell_state.unsqueeze(0)) if is_lstm else hidden.unsqueeze(0)
+    output, last = rnn(x[:length], state)
+    hidden, cell_state = (each.squeeze(0) for each in last) if is_lstm else (last.squeeze(0), cell_state)
+    return torch.cat([output, x.new_zeros(len(x) - length, rnn.hidden_size)]), hidden, cell_state
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel runs whatever the sizes are."""
+    monkeypatch.setattr(conventional, "is_faster", lambda *_: True)
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("is_ragged", [True, False])
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_kernel_equals_torch_gradients_too(cell: str, is_ragged: bool) -> None:
+    torch.manual_seed(0)
+    rnn = CELLS[cell](3, 5).double()
+    x = torch.randn(6, 4, 3, dtype=torch.float64, requires_grad=True)
+    hidden = torch.randn(4, 5, dtype=torch.float64, requires_grad=True)
+    cell_state = torch.randn(4, 5 if cell == "lstm" else 0, dtype=torch.float64, requires_grad=True)
+    lengths = torch.tensor([6, 0, 1, 4]) if is_ragged else None
+    assert kernels.conventional_rnn(*rnn.parameters(), cell, x, lengths, hidden, cell_state) is not None
+
+    ours = torch_layers.run(rnn, x, lengths, hidden, cell_state)
+    rows = [alone(rnn, x[:, b], [6, 0, 1, 4][b] if is_ragged else 6, hidden[b], cell_state[b]) for b in range(4)]
+    expected = [torch.stack(parts, dim) for parts, dim in zip(zip(*rows, strict=True), (1, 0, 0), strict=True)]
+    torch.testing.assert_close(list(ours), expected, **TOLERANCE)
+    inputs = [x, hidden, *([cell_state] if cell == "lstm" else []), *rnn.parameters()]
+    weights = [torch.randn_like(each) for each in expected]
+    gradients = [
+        torch.autograd.grad(sum((each * weight).sum() for each, weight in zip(results, weights, strict=True)), inputs)
+        for results in (ours, expected)
+    ]
+    torch.testing.assert_close(*gradients, **TOLERANCE)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_kernel_is_chosen_where_it_is_faster(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the sizes, the number of threads and whether there is a gradient; and never where another one is named."""
+
+    def runs(steps: int, rows: int, hidden_size: int, dtype: torch.dtype = torch.float32) -> bool:
+        rnn = CELLS[cell](2, hidden_size).to(dtype)
+        x, zeros = torch.zeros(steps, rows, 2, dtype=dtype), torch.zeros(rows, hidden_size, dtype=dtype)
+        states = (zeros, zeros if cell == "lstm" else zeros[:, :0])
+        return kernels.conventional_rnn(*rnn.parameters(), cell, x, None, *states) is not None
+
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    assert runs(64, 128, 8)
+    assert runs(4, 2, 256) == (cell == "gru")
+    assert not runs(64, 128, 8, torch.bfloat16)
+    with torch.no_grad():
+        assert runs(64, 128, 8) == (cell == "gru")
+        assert not runs(4, 2, 256)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    assert runs(64, 128, 8) == (cell != "lstm")
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "autograd")
+    assert not runs(64, 128, 8)
