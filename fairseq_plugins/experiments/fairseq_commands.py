@@ -294,6 +294,8 @@ def _parser(kind: str, section: Section, extra: Sequence[str] = ()) -> argparse.
 
     def error(message: str) -> NoReturn:
         found = re.match(r"argument (?:-\w/)?--([\w-]+)", message)
+        # What fairseq reads a value with has no name that says anything.
+        message = message.replace("invalid <lambda> value", "invalid value")
         value = section.get(found[1]) if found and option(extra, f"--{found[1]}") is None else None
         raise InputError(f"{value.place}: {message}" if value else f"fairseq-{kind}: {message}")
 

@@ -94,6 +94,7 @@ def test_options_belong_to_the_architecture_of_the_command_line(tmp_path: Path) 
     [
         ("train:\n  arch: lstm\n  max-update: x", [], r"model.yaml, line 3: argument --max-update: invalid int value"),
         ("train:\n  arch: lstm", ["--max-epok", "3"], r"no option '--max-epok'; did you mean '--max-epoch'\?"),
+        ("train:\n  arch: lstm", ["--lr", "x"], r"fairseq-train: argument --lr: invalid value: 'x'"),
         ("train:\n  arch: lstm", ["--max-epoch", "x"], r"fairseq-train: argument --max-epoch: invalid int value"),
         ("train:\n  lr: 1", [], r"model.yaml: train: arch is missing"),
         ("train:\n  arch: lstm", ["--save-dir", "x"], r"--save-dir cannot be passed on to fairseq-train: say --work"),

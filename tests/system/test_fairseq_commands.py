@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 from pathlib import Path
 
@@ -240,3 +241,30 @@ print("registered once")
 """
     finished = run_command(["python", "-c", program, first], cwd=CHECKOUT)
     assert finished.stdout.endswith("registered once\n")
+
+
+@pytest.mark.parametrize("size", ["same", "other"])
+def test_another_dictionary_is_refused(trained, tiny_translation_data, tmp_path, size) -> None:
+    """One of the same size would give nonsense in silence."""
+    data = tmp_path / "data"
+    shutil.copytree(tiny_translation_data.separate, data)
+    path = next(data.glob("dict.yy.txt"))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    other = lines[::-1] if size == "same" else [*lines, "unheard 1"]
+    path.write_text("".join(line + "\n" for line in other), encoding="utf-8")
+    checkpoint = trained / "checkpoint_last.pt"
+    generate = [
+        "fairseq-generate",
+        data,
+        "--user-dir",
+        USER_DIR,
+        "--path",
+        checkpoint,
+        "--cpu",
+        "--gen-subset",
+        "valid",
+    ]
+    failed = run_command(generate, status=1)
+    sentence = "was trained with another dictionary of the target side: give the data of its training"
+    assert "Traceback" not in failed.stderr
+    assert failed.stderr.splitlines()[-1] == f"error: {checkpoint} {sentence}"
