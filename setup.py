@@ -59,7 +59,7 @@ setup(
             "playwright>=1.45,<2",
             "pytest>=8.0,<10",
             "pytest-timeout>=2.3,<3",
-            "pytest-xdist>=3.5,<4",
+            "pytest-xdist>=3.7,<4",
             "ruff>=0.6,<1",
             # The GPU kernels run under its interpreter.
             "triton>=3.1,<4; sys_platform == 'linux'",

@@ -10,5 +10,5 @@ source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 ensure_environment dev pytest pytest-timeout pytest-xdist hypothesis
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH}
 cd "$project"
-# Whole files at a time: their fixtures, some of which train models, are made once.
-exec "$PYTHON" -m pytest -n 2 --dist loadfile "$@"
+# Whole files at a time: their fixtures, some of which train models, are made once. In the order of tests/conftest.py.
+exec "$PYTHON" -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@"

@@ -13,6 +13,8 @@ from fairseq_plugins.corpora.running_text import RunningTextPreparation, Running
 from fairseq_plugins.scoring.metrics import Metric, metric_named
 from tests import texts
 
+LONGEST = ("system", "faults")
+"""Folders of the tests that run whole commands."""
 TOY_PERPLEXITY = Path(__file__).resolve().parent / "extensions" / "toy_perplexity.py"
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aio"]
 
@@ -33,6 +35,11 @@ class TranslationData:
     joined: Path
     source: str = "xx"
     target: str = "yy"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the longest files first: at the end one process would wait for another that has just begun one of them."""
+    items.sort(key=lambda item: item.path.parent.name not in LONGEST)
 
 
 @pytest.fixture

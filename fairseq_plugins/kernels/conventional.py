@@ -17,6 +17,9 @@ from .multi_channel.specification import (
     Stepper,
 )
 
+# Only channels need the time.
+_ANY_TIME = torch.zeros((), dtype=torch.long)
+
 
 def conventional_rnn(
     weight_ih: Tensor,
@@ -50,7 +53,6 @@ def conventional_rnn(
     choice = dispatch.choose("multi_channel", layer, steps * rows)
     if choice.name != "cpp":
         return None
-    # Only channels need the time.
     state = MultiChannelState(hidden[:, None, None], cell_state[:, None], _ANY_TIME)
     output, last, _ = choice.module.multi_channel_rnn(layer, x, lengths, state)
     return output, last.history[:, 0, 0], last.cell_state[:, 0]
@@ -77,9 +79,6 @@ def is_faster(cell: str, steps: int, rows: int, hidden_size: int) -> bool:
     if cell == "rnn":
         return is_training and hidden_size <= 128
     return is_training and hidden_size <= 64 and steps * rows >= 8192 and torch.get_num_threads() > 1
-
-
-_ANY_TIME = torch.zeros((), dtype=torch.long)
 
 
 def _layer(weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor, cell: str) -> MultiChannelLayer:
