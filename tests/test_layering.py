@@ -41,7 +41,7 @@ OURS = {
     "criterions": ("errors", "files", "modules", "kernels", "scoring"),
     "checkpoints.py": ("errors", "files", "versions", "register"),
     "compat": (),
-    "features": ("compat", "files"),
+    "features": ("compat", "errors", "files"),
     "scoring": ("errors", "files"),
     "experiments": (
         *("errors", "files", "versions", "extensions", "terminal", "checkpoints", "register", "__path__"),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 import warnings
 
+# Where fairseq has read data by workers, it leaves this in PYTHONWARNINGS, for every process that is started then.
+_BY_FAIRSEQ = "ignore:semaphore_tracker:UserWarning"
+
 
 def quiet_warnings() -> None:
     """Hides the page of warnings that fairseq 0.12 has Hydra and PyTorch write; none where Python was given ``-W``.
 
     An error would get lost in it.
     """
-    if sys.warnoptions:
+    if set(sys.warnoptions) - {_BY_FAIRSEQ}:
         return
     warnings.filterwarnings("ignore", category=UserWarning, module=r"hydra\.")
     warnings.filterwarnings("ignore", r"\s*'config' is validated against ConfigStore schema", UserWarning)
