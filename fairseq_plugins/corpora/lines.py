@@ -115,6 +115,10 @@ def map_lines(
             for item, result in zip(block, results, strict=True):
                 yield item, result
                 progress.update()
+        if workers > 1:
+            # A signal is lost that reaches a worker while it is being forked; then ``terminate`` would wait for ever.
+            pool.close()
+            pool.join()
 
 
 def _set_worker_function(function: Callable[[Any], Any]) -> None:
