@@ -1,8 +1,8 @@
 """Options of fairseq's own commands that it has, and that do nothing or fail; a file for each.
 
 ``--cpu --distributed-world-size N`` trains with N processes, ``--replace-unk`` copies unknown words. And checkpoints
-keep checksums of their dictionaries, and CPUs take the smallest numbers for zero. ``apply()`` is called when the
-package registers itself, after ``compat.apply()``.
+keep checksums of their dictionaries. On CPUs the smallest numbers count as zero, and Adam is one kernel. ``apply()`` is
+called when the package registers itself, after ``compat.apply()``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ def apply() -> None:
     from .cpu_data_parallel import train_data_parallel_on_cpu
     from .dictionary_checksums import keep_dictionary_checksums
     from .flushed_denormals import flush_denormals
+    from .fused_adam import fuse_adam
     from .unknown_words import replace_unknown_words
 
     train_data_parallel_on_cpu()
     replace_unknown_words()
     keep_dictionary_checksums()
     flush_denormals()
+    fuse_adam()
