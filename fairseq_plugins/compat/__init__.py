@@ -10,6 +10,10 @@ from __future__ import annotations
 
 def apply() -> None:
     """Makes every repair that fairseq needs here. Further calls change nothing."""
+    from .deferred_imports import defer_imports
+
+    defer_imports()  # before anything imports fairseq's parts
+
     from fairseq.modules import transformer_layer
 
     from .bfloat16 import allow_bfloat16_without_tpu
