@@ -12,7 +12,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from .errors import show_input_errors
+from .errors import show_input_errors, unblock_interrupts
 from .versions import VERSION as __version__
 
 if TYPE_CHECKING:
@@ -62,5 +62,6 @@ _is_wanted = os.environ.pop("FAIRSEQ_PLUGINS_REGISTER", "1") != "0"
 _is_looked_through = sys.argv[:1] == ["-m"]
 if _is_looked_through:
     show_input_errors()  # Ctrl-C, while the command is imported
+    unblock_interrupts()
 if _is_wanted and not _is_looked_through and importlib.util.find_spec("fairseq") is not None:
     register()

@@ -115,6 +115,12 @@ def show_input_errors() -> None:
         sys.excepthook = _show
 
 
+def unblock_interrupts() -> None:
+    """Lets Ctrl-C through, which the scripts have kept waiting while Python itself was starting."""
+    if hasattr(signal, "pthread_sigmask"):  # not on Windows, where no script runs
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 _SHOWN_BEFORE: list[Callable] = []
 
 

@@ -68,7 +68,10 @@ exec_module() {
   has_installed fairseq-fixed || has_installed fairseq ||
     fail "fairseq is not installed for $PYTHON: run scripts/install.sh or scripts/quickstart.sh, or name another PYTHON=..."
   export PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH} FAIRSEQ_PLUGINS_REGISTER=0
-  exec "$PYTHON" -m "fairseq_plugins.$1" "${@:2}"
+  # Ctrl-C waits until the package can answer it; env can do that since coreutils 8.31.
+  local start=()
+  ! env --block-signal=INT true 2>/dev/null || start=(env --block-signal=INT)
+  exec ${start[@]+"${start[@]}"} "$PYTHON" -m "fairseq_plugins.$1" "${@:2}"
 }
 
 # Every script that sources this has it.

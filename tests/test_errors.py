@@ -96,6 +96,26 @@ def test_ctrl_c_while_a_command_is_imported(tmp_path: Path) -> None:
     assert finished.returncode == -signal.SIGINT
 
 
+@pytest.mark.skipif(
+    subprocess.run(["env", "--block-signal=INT", "true"], capture_output=True).returncode != 0,
+    reason="needs an env that can block signals (coreutils 8.31)",
+)
+def test_ctrl_c_while_python_starts(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\n[ "$1" != -m ] || kill -INT $$\nexec {sys.executable} "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    finished = subprocess.run(
+        [CHECKOUT / "scripts" / "translate.sh", "nowhere.pt"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHON": str(python)},
+        timeout=60,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert finished.stderr == "interrupted\n"
+    assert finished.returncode == -signal.SIGINT
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [
