@@ -120,7 +120,8 @@ class Run(ABC):
                 )
             print(f"{self.output} is up to date")
             return prepared
-        print(f"preparing {', '.join(self.given)} in {self.output}", flush=True)
+        # Sequences that are drawn are given by nobody.
+        print(f"preparing {', '.join(self.given) or 'the splits'} in {self.output}", flush=True)
         self._warn_of_shared_files()
         with self._claimed(plan):
             for name, step in self.steps().items():

@@ -35,8 +35,9 @@ def write_mnist(folder: Path, train: int = 5003, test: int = 4) -> Path:
     return folder
 
 
-def test_copy_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     prepared = run(monkeypatch, "copy-memory", "--length", 20, "--sequences", 3, "--output", tmp_path / "out")
+    assert capsys.readouterr().out.startswith("preparing the splits in ")
     assert prepared.metric == "copy_memory"
     assert prepared.fairseq_arguments("DATA")[1:] == [
         *("--task", "long_memory", "--problem", "copy_memory", "--sequence-length", "20")
