@@ -28,6 +28,7 @@ from .compat.quiet_warnings import quiet_warnings
 from .corpora.pairs import PairsPreparation
 from .errors import InputError
 from .experiments import results
+from .experiments.fairseq_commands import SOURCE_TOKENS
 from .experiments.prepared_data import PreparedData
 
 
@@ -110,6 +111,9 @@ class Ensemble:
         tokens = [self._tokens(number, line) for number, line in enumerate(pieces, 1) if line]
         if not tokens:
             return [""] * len(pieces)
+        # The batches of the training were for other ends, and shorter than a sentence may be.
+        self.cfg.dataset.max_tokens = max(SOURCE_TOKENS, *map(len, tokens))
+        self.cfg.dataset.batch_size = None
         with _quietly():
             hypotheses = iter(self._hub.to(device).generate(tokens, beam=beam, lenpen=length_penalty))
         return [self._text(next(hypotheses)[0]["tokens"].cpu()) if line else "" for line in pieces]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import fairseq_plugins
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
@@ -57,6 +58,15 @@ def test_translations_are_those_of_the_scripts(work: Path) -> None:
     both = fairseq_plugins.load(f"{checkpoint}:{checkpoint}")
     assert both.translate(lines, beam=3) == expected, "an ensemble of twins"
     assert model.translate([""]) == [""]
+
+
+def test_sentences_longer_than_a_batch_of_the_training(work: Path, tmp_path: Path) -> None:
+    state = torch.load(work / "checkpoints" / "checkpoint_best.pt", weights_only=False)
+    state["cfg"]["dataset"]["max_tokens"] = 3
+    torch.save(state, tmp_path / "short.pt")
+    sentence = max((work / "data" / "raw" / "test.xx").read_text(encoding="utf-8").splitlines(), key=len)
+    model = fairseq_plugins.load(tmp_path / "short.pt", data=work / "data")
+    assert model.translate([sentence]) == fairseq_plugins.load(work).translate([sentence]) != [""]
 
 
 def test_the_documentations_two_ways_find_the_same(work: Path) -> None:

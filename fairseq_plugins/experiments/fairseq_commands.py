@@ -32,6 +32,8 @@ RESERVED = {
         ("post-process", "remove-bpe", "bpe", "tokenizer"), "the preparation of the data undoes its subwords"
     ),
 }
+SOURCE_TOKENS = 4000
+"""In a batch of text that is translated: larger ones are hardly faster (docs/speed.md)."""
 
 
 def train_command(
@@ -130,12 +132,18 @@ def generate_command(
 
 
 def interactive_command(
-    data: PreparedData, checkpoint: str, source: Path, gpus: int | None, extra: Sequence[str]
+    data: PreparedData, checkpoint: str, source: Path, longest: int, gpus: int | None, extra: Sequence[str]
 ) -> list[str]:
-    """The fairseq-interactive command that translates the sentences, in BPE, of the file ``source``."""
+    """The fairseq-interactive command that translates the sentences, in BPE, of the file ``source``.
+
+    Args:
+        longest: the tokens of the longest of them, its end among them
+    """
     command = [executable("fairseq-interactive"), *data.arguments(), "--path", checkpoint, "--input", str(source)]
     # Sentences of similar length are batched within a buffer.
-    command += ["--buffer-size", "1024", "--batch-size", "32"]
+    command += ["--buffer-size", "1024"]
+    if option(extra, "--batch-size", "--max-sentences", "--max-tokens") is None:
+        command += ["--max-tokens", str(max(SOURCE_TOKENS, longest))]
     return check("interactive", [*command, *decoding_device(gpus)], {}, extra)
 
 
@@ -169,6 +177,20 @@ def option(arguments: Sequence[str], *names: str) -> str | None:
         if name in names:
             value = attached if equals else following
     return value
+
+
+def whole_number(arguments: Sequence[str], name: str) -> int | None:
+    """The value of an option that is read before fairseq's parser has checked it; None where it is not there.
+
+    Raises:
+        InputError: it is no whole number above 0.
+    """
+    value = option(arguments, name)
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdigit() and int(value)):
+        raise InputError(f"{name} is '{value}'; give a whole number above 0")
+    return int(value)
 
 
 def architecture(configuration: Configuration, extra: Sequence[str] = ()) -> str:

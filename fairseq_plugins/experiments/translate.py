@@ -82,7 +82,7 @@ def translate(
         InputError: fairseq-interactive refuses an option, fails, or leaves a line untranslated.
     """
     preparation = data.pairs
-    longest = int(fairseq_commands.option(extra, "--max-source-positions") or longest)
+    longest = fairseq_commands.whole_number(extra, "--max-source-positions") or longest
     encoded = [preparation.encode_source(line) for line in lines]
     for number, sentence in enumerate(encoded):
         if (length := len(sentence.split()) + 1) > longest:
@@ -97,7 +97,8 @@ def translate(
         source.write_text("".join(sentence + "\n" for sentence in sentences), encoding="utf-8")
         # fairseq's own limit is lower than that of many models.
         limit = ["--max-source-positions", str(longest)]
-        command = fairseq_commands.interactive_command(data, checkpoint, source, gpus, [*limit, *extra])
+        tokens = max(len(sentence.split()) + 1 for sentence in sentences)
+        command = fairseq_commands.interactive_command(data, checkpoint, source, tokens, gpus, [*limit, *extra])
         output: list[str] = []
         with tqdm(total=len(sentences), unit=" sentences", disable=None, leave=False) as bar:
 

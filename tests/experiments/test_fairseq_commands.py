@@ -128,8 +128,9 @@ def test_more_gpus_than_there_are(tmp_path: Path, data: PreparedData) -> None:
         commands.train_command(configuration, data, tmp_path, 1000, [])
 
 
-# Of sequence tasks a base has options of its models; the 16 review sets differ in their data alone.
-SEQUENCE_MODELS = {
+# Bases that have options of their models; the 16 review sets differ in their data alone.
+MODELS_OF_BASES = {
+    **dict.fromkeys(("quickstart", "quickstart_summarization"), "rnnsearch_iwslt_de_en"),
     **dict.fromkeys(("trec", "sst_5", "sst_2", "imdb", "reviews", "quickstart_classification"), "rcrn_classifier"),
     **dict.fromkeys(("snli", "scitail"), "rcrn_entailment"),
     **dict.fromkeys(("wikiqa", "trecqa"), "rcrn_ranking"),
@@ -145,7 +146,7 @@ def test_fairseq_accepts_every_configuration(
     configuration = configurations.load(path)
     is_text = "task" in configuration.train and configuration.train["task"].text == "streaming_language_modeling"
     data = text_data if is_text else data
-    arch = "awd_lstm_ptb" if is_text else SEQUENCE_MODELS.get(configuration.dataset, "lstm")
+    arch = "awd_lstm_ptb" if is_text else MODELS_OF_BASES.get(configuration.dataset, "lstm")
     extra = ["--arch", arch] if path.stem.startswith("_base") else []
     train = commands.train_command(configuration, data, tmp_path, 0, extra)
     assert commands.option(train, "--seed") == "1"
@@ -214,3 +215,36 @@ def test_train_command_of_several_gpus(tmp_path: Path, data: PreparedData, monke
     assert "--cpu" not in four
     extra = ["--cpu", "--distributed-world-size", "2", "--update-freq", "6"]
     assert commands.option(commands.train_command(configuration, data, tmp_path, 0, extra), "--update-freq") == "3"
+
+
+@pytest.mark.parametrize(
+    ("longest", "extra", "batch"),
+    [
+        (30, [], ["--max-tokens", "4000"]),
+        (30, ["--max-source-positions", "100000"], ["--max-tokens", "4000"]),
+        (9000, [], ["--max-tokens", "9000"]),
+        (30, ["--batch-size", "7"], []),
+        (30, ["--max-tokens=50"], []),
+    ],
+)
+def test_batches_of_an_interactive_command(
+    data: PreparedData, tmp_path: Path, longest: int, extra: list[str], batch: list[str]
+) -> None:
+    command = commands.interactive_command(data, "model.pt", tmp_path / "text", longest, 0, extra)
+    start = command.index("--buffer-size")
+    assert command[start : start + 2 + len(batch)] == ["--buffer-size", "1024", *batch]
+    assert [command.count(name) for name in ("--max-tokens", "--batch-size")] == [
+        len(batch) // 2,
+        int("--batch-size" in extra),
+    ]
+
+
+@pytest.mark.parametrize("value", ["abc", "1.5", "0", "-3", "²", ""])
+def test_an_option_that_is_no_whole_number(value: str) -> None:
+    with pytest.raises(InputError, match=f"--max-source-positions is '{value}'; give a whole number above 0"):
+        commands.whole_number(["--max-source-positions", value], "--max-source-positions")
+
+
+def test_a_whole_number() -> None:
+    assert commands.whole_number(["--beam", "5", "--beam=7"], "--beam") == 7
+    assert commands.whole_number([], "--beam") is None
