@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,10 +56,23 @@ def first_epochs(hidden_size: int, path: Path = DATA / "first_epochs_multi30k.js
     for updates in sorted({int(updates) for run in runs for updates in run["training_bits"]})[1:]:
         cells = [run["training_bits"].get(str(updates)) for run in runs]
         columns[f"{updates - 99} to {updates}"] = [_number(cell, 2) for cell in cells]
-    for epoch in range(max(len(run.get("development_bits", ())) for run in runs)):
-        cells = [dict(enumerate(run.get("development_bits", ()))).get(epoch) for run in runs]
-        columns[f"development, epoch {epoch + 1}"] = [_number(cell, digits) for cell in cells]
-    return "\n".join(markdown(columns))
+    return "\n".join(markdown(columns | _development(runs, "development, epoch", digits)))
+
+
+def epochs(path: Path = DATA / "ten_epochs_multi30k.json") -> str:
+    """Bits a token on the development set after each epoch: a row for each run.
+
+    Args:
+        path: ``{"runs": [{"network", "options", "seed", "development_bits": [after each epoch]}]}``; a run may
+            end earlier
+    """
+    runs = _runs(path)
+    columns = {
+        "network": [run["network"] for run in runs],
+        "options": [_code(run["options"]) for run in runs],
+        "seed": [str(run["seed"]) for run in runs],
+    }
+    return "\n".join(markdown(columns | _development(runs, "epoch", 2)))
 
 
 def small_table(path: Path = DATA / "dpn_table_4_small.json") -> str:
@@ -76,6 +90,13 @@ def small_table(path: Path = DATA / "dpn_table_4_small.json") -> str:
 
 def _runs(path: Path) -> Sequence[dict[str, Any]]:
     return json.loads(path.read_text(encoding="utf-8"))["runs"]
+
+
+def _development(runs: Sequence[dict[str, Any]], heading: str, digits: int) -> dict[str, list[str]]:
+    """A column for each epoch."""
+    after = [run.get("development_bits", ()) for run in runs]
+    rows = itertools.zip_longest(*after)
+    return {f"{heading} {epoch}": [_number(bits, digits) for bits in row] for epoch, row in enumerate(rows, 1)}
 
 
 def _code(options: str) -> str:

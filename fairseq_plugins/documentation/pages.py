@@ -58,6 +58,7 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
         "quickstart-output": lambda: quickstart_output(records),
         "families": lambda: families(records),
         "first-updates": notes.first_updates,
+        "ten-epochs": notes.epochs,
         "first-epochs": lambda: notes.first_epochs(256),
         "first-epochs-small": lambda: notes.first_epochs(128),
         "dpn-first-epochs": lambda: notes.first_epochs(256, notes.DATA / "dpn_first_epochs_multi30k.json", digits=2),

@@ -9,9 +9,10 @@ What the papers leave open, and what is done here:
 - ``--decoder-attention input-feed`` (Bahdanau): layer 1 reads [embedding of y(t-1); context(t)], the query of step t
   is the top layer's output at t - 1 (at first its h0). ``output`` (Luong, no input feeding): layer 1 reads the
   embedding, and the query is the top layer's output at t, so that the whole decoder recurrence runs in one call.
-- Embeddings start at N(0, 1) (``--embed-init-std``). From U(-0.1, 0.1), as fairseq's ``lstm`` has them, a word moves a
-  layer's gates by a hundredth, every position looks alike, and it is a lottery when the decoder finds its alignment.
-  A table that is the output layer too starts at N(0, 1 / E).
+- Embeddings start at a standard deviation of 0.2 (``--embed-init-std``). From much less a word hardly moves a layer's
+  gates, every position looks alike, and it is a lottery when the decoder finds its alignment. From much more rare words
+  stay what they were drawn as. A table that is the output layer too starts at N(0, 1 / E). See
+  docs/notes/starting_scales.md.
 - Readout tanh(W [state; context; embedding]) of embedding size, then the output layer with bias.
 - Dropout on embeddings, between layers and on the readout, never on the recurrence.
 
@@ -52,6 +53,8 @@ from .options import (
 Level = TypeVar("Level")
 
 _DECODER_ATTENTIONS = ChoiceEnum(["input-feed", "output"])
+EMBED_INIT_STD = 0.2
+"""Standard deviation of embeddings at the start: what learned best on real text (docs/notes/starting_scales.md)."""
 
 
 @dataclass
@@ -71,8 +74,8 @@ class RecurrentSeq2SeqConfig(
     embed_init_std: Optional[float] = field(  # noqa: UP045
         default=None,
         metadata={
-            "help": "standard deviation of the embeddings at the start; default: 1, or 1 / sqrt(embedding size) where "
-            "the output layer shares their table"
+            "help": f"standard deviation of the embeddings at the start; default: {EMBED_INIT_STD}, "
+            "or 1 / sqrt(embedding size) where the output layer shares their table"
         },
     )
     dropout: float = field(
@@ -355,7 +358,7 @@ def _embedding(cfg: RecurrentSeq2SeqConfig, side: str, dictionary: Dictionary) -
     std = cfg.embed_init_std
     if std is None:
         is_output = cfg.share_all_embeddings or (side == "decoder" and cfg.share_decoder_input_output_embed)
-        std = embed_dim**-0.5 if is_output else 1.0
+        std = embed_dim**-0.5 if is_output else EMBED_INIT_STD
     nn.init.normal_(embedding.weight, std=std)
     nn.init.zeros_(embedding.weight[dictionary.pad()])
     if path is not None:

@@ -43,6 +43,18 @@ def test_first_epochs_are_a_row_for_each_run(tmp_path: Path) -> None:
     ]
 
 
+def test_epochs_are_a_column_each(tmp_path: Path) -> None:
+    common = {"network": "RNNSearch", "seed": 1}
+    runs = [
+        {**common, "options": "--lr 3e-3", "development_bits": [4.156, 3.548]},
+        {**common, "options": "", "development_bits": [4.7]},
+    ]
+    (tmp_path / "data.json").write_text(json.dumps({"runs": runs}), encoding="utf-8")
+    header, _, *found = rows(notes.epochs(tmp_path / "data.json"))
+    assert header == ["network", "options", "seed", "epoch 1", "epoch 2"]
+    assert found == [["RNNSearch", "`--lr 3e-3`", "1", "4.16", "3.55"], ["RNNSearch", "–", "1", "4.70", "–"]]
+
+
 def test_a_small_table_has_a_column_for_each_recipe(tmp_path: Path) -> None:
     row = {"system": "M1", "encoder": "CNN", "decoder": "CNN"}
     content = {"rows": [{**row, "bleu": {"NAG": 94.84}}, {**row, "bleu": {"Adam": 77.353}}]}
