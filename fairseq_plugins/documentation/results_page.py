@@ -85,13 +85,14 @@ def recorded_rows(records: Sequence[Record], subset: str) -> dict[str, list[str]
     """The recorded runs of one set as a table: heading → a cell for each group."""
     found = groups(records)
     columns = columns_of(records, subset)
+    first = [next(column for column in columns if group.figure(column.key, subset)) for group in found]
     table = {
         "system": [f"`{group.system}`" for group in found],
         "options that differ": [differing(group.differences) for group in found],
         "checkpoint": [group.checkpoint if group.configuration else "" for group in found],
         **{column.label: [cell(group, column, subset) for group in found] for column in columns},
-        "range": [range_of(group, columns[0], subset) for group in found],
-        "runs": [group.figure(columns[0].key, subset).runs for group in found],
+        "range": [range_of(group, column, subset) for group, column in zip(found, first, strict=True)],
+        "runs": [group.figure(column.key, subset).runs for group, column in zip(found, first, strict=True)],
         "parameters": [count(group.records[0].parameters) for group in found],
         "updates": [count(group.records[0].updates) for group in found],
         "training seconds": [seconds(group) for group in found],

@@ -66,6 +66,21 @@ def test_runs_with_other_options_or_several_sets_have_rows_of_their_own() -> Non
     assert "| DPN-S2S | 41.26 / 41.12 / 38.87 / 32.66 / 31.17 | – / 40.00 / – / – / – (one run) |" in text
 
 
+def test_groups_that_have_different_scores() -> None:
+    def multi30k(seed: int, **scores: float) -> Record:
+        return Record("multi30k_de_en", "rnnsearch", "multi30k.yaml", seed, others[seed], scores={"test": scores})
+
+    others = {1: {}, 2: {"train": {"lr": "1e-3"}}, 3: {"train": {"lr": "1e-3"}}}
+    records = [
+        multi30k(1, bleu_tokenized=34.0, bleu_sacrebleu=35.0),
+        multi30k(2, bleu_sacrebleu=39.0),
+        multi30k(3, bleu_sacrebleu=40.0),
+    ]
+    table = results_page.recorded_rows(records, "test")
+    assert (table["BLEU (tokenised)"], table["sacreBLEU"]) == (["34.00", "–"], ["35.00", "39.50 ± 0.71"])
+    assert (table["range"], table["runs"]) == (["", "39.00 to 40.00"], ["one run", "2 runs"])
+
+
 def test_a_variant_has_a_row_of_its_own() -> None:
     (table,) = (table for table in results_page.tables() if table.name == "mc_rnn_table_4")
     path = "configs/ptb/mc_rnn_3.yaml"
