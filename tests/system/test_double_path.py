@@ -30,7 +30,7 @@ def training(data: TranslationData, folder: Path, *more: str, arch: str = "dpn_i
 
 @pytest.fixture(scope="module")
 def dpn(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint of a DPN-S2S that turns most sentences round, and those of its 200 training sentences."""
+    """A checkpoint of a DPN-S2S that turns many sentences round."""
     folder = tmp_path_factory.mktemp("dpn")
     command = training(tiny_translation_data, folder, *ADAM, "--max-epoch", "60")
     run_command(["fairseq-train", *command, "--user-dir", USER_DIR])
@@ -47,17 +47,21 @@ def test_generate_and_score_every_sentence(dpn: Path, tiny_translation_data: Tra
     assert right >= 40, f"{right} of 101 sentences turned round"
 
 
-def training_pair(data: TranslationData) -> tuple[str, str]:
-    """The longest sentence of the training set, and its translation."""
-    source = max((data.raw / f"train.{data.source}").read_text().splitlines(), key=len)
-    return source, " ".join(reversed(source.split()))
+@pytest.fixture(scope="module")
+def translations(dpn: Path, tiny_translation_data: TranslationData) -> list[str]:
+    """What fairseq-generate makes of the test set, in its order."""
+    hypotheses = output_lines(generate(tiny_translation_data, dpn), "H")
+    return [hypotheses[i].split("\t")[1] for i in range(101)]
 
 
-def test_interactive(dpn: Path, tiny_translation_data: TranslationData) -> None:
-    source, target = training_pair(tiny_translation_data)
+def test_interactive_translates_as_generate_does(
+    dpn: Path, tiny_translation_data: TranslationData, translations: list[str]
+) -> None:
     command = ["fairseq-interactive", tiny_translation_data.joined, "--user-dir", USER_DIR, "--path", dpn, "--cpu"]
-    finished = run_command([*command, "--beam", "3"], stdin=source + "\n")
-    assert output_lines(finished.stdout, "H")[0].split("\t")[1] == target
+    sentences = (tiny_translation_data.raw / f"test.{tiny_translation_data.source}").read_text(encoding="utf-8")
+    finished = run_command([*command, "--beam", "5", "--buffer-size", "16", "--max-sentences", "16"], stdin=sentences)
+    hypotheses = output_lines(finished.stdout, "H")
+    assert [hypotheses[i].split("\t")[1] for i in range(101)] == translations
 
 
 def test_search_options(dpn: Path, tiny_translation_data: TranslationData) -> None:
@@ -79,12 +83,15 @@ def test_search_options(dpn: Path, tiny_translation_data: TranslationData) -> No
     assert "nrefs:1|f1|stem:no" in rouge
 
 
-def test_from_pretrained_translates(dpn: Path, tiny_translation_data: TranslationData) -> None:
+def test_from_pretrained_translates_as_generate_does(
+    dpn: Path, tiny_translation_data: TranslationData, translations: list[str]
+) -> None:
+    data = tiny_translation_data
     model = DoublePathModel.from_pretrained(
-        str(dpn.parent), dpn.name, str(tiny_translation_data.joined), source_lang="xx", target_lang="yy"
+        str(dpn.parent), dpn.name, str(data.joined), source_lang="xx", target_lang="yy"
     )
-    source, target = training_pair(tiny_translation_data)
-    assert model.translate(source) == target
+    sentences = (data.raw / f"test.{data.source}").read_text(encoding="utf-8").splitlines()
+    assert model.translate(sentences[:20], beam=5) == translations[:20]
 
 
 def test_training_of_the_paper_resumes_to_the_same_model(
