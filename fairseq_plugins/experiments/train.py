@@ -42,13 +42,14 @@ def main(arguments: Sequence[str]) -> None:
     command = fairseq_commands.train_command(configuration, data, work, options.gpus, extra)
     number = fairseq_commands.process_count(command)
     last = work / "checkpoints" / "checkpoint_last.pt"
+    # What is refused leaves the work folder as it was, and --restart deletes nothing for it.
+    data.verify_training()
+    record = training_record.TrainingRecord.of(command, data)
     with processes.only_one(work) as lock:
         if options.restart:
             training_record.clear(work)
         results.load(work)  # what is damaged is said before hours of training
-        data.verify_training()
         resumed = make_resumable(last, fairseq_commands.architecture(configuration, extra))
-        record = training_record.TrainingRecord.of(command, data)
         if resumed is None:
             record.save(work)
         else:

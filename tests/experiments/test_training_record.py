@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -194,6 +195,24 @@ def test_a_restart_deletes_what_was_trained(
         run_train(work, data, "--restart", "--encoder-hidden-size", "32")
     assert fairseq_commands.option(commands[0], "--encoder-hidden-size") == "32"
     assert TrainingRecord.load(work).options["encoder_hidden_size"] == 32
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_what_is_refused_changes_no_work_folder(
+    work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    if is_new:
+        shutil.rmtree(work)
+    before = {path: path.read_bytes() for path in work.rglob("*") if path.is_file()}
+    monkeypatch.setattr(PreparedData, "verify_training", refused)
+    with pytest.raises(InputError, match="damaged"):
+        run_train(work, data, "--restart")
+    assert {path: path.read_bytes() for path in work.rglob("*") if path.is_file()} == before
+    assert work.exists() is not is_new
+
+
+def refused(_: PreparedData) -> None:
+    raise InputError("damaged")
 
 
 def test_a_kill_within_a_restart_leaves_no_part_of_the_checkpoints(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
