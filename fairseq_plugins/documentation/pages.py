@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from ..experiments import configuration as configurations
@@ -15,7 +16,7 @@ from ..terminal import table
 from . import notes, options_page, picture, results_page
 from .blocks import filled
 
-WITH_PARTS = ("README.md", "docs/notes/starting_scales.md")
+WITH_PARTS = ("README.md", "docs/notes/starting_scales.md", "docs/notes/sequence_tasks.md")
 """Pages with generated parts."""
 
 FAMILIES = (
@@ -59,11 +60,20 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
         "families": lambda: families(records),
         "first-updates": notes.first_updates,
         "ten-epochs": notes.epochs,
+        **{f"recorded-{name}": partial(recorded, records, name) for name in ("trec", "wikiqa", "copy_memory_500")},
         "first-epochs": lambda: notes.first_epochs(256),
         "first-epochs-small": lambda: notes.first_epochs(128),
         "dpn-first-epochs": lambda: notes.first_epochs(256, notes.DATA / "dpn_first_epochs_multi30k.json", digits=2),
         "dpn-table-4-small": notes.small_table,
     }
+
+
+def recorded(records: Sequence[Record], dataset: str) -> str:
+    """The recorded runs of a data set, on its test set."""
+    own = [record for record in records if record.dataset == dataset]
+    if not own:
+        return f"{results_page.NOT_RECORDED.capitalize()}."
+    return "\n".join(markdown(results_page.recorded_rows(own, "test")))
 
 
 def families(records: Sequence[Record]) -> str:

@@ -94,8 +94,8 @@ def recorded_rows(records: Sequence[Record], subset: str) -> dict[str, list[str]
         "range": [range_of(group, column, subset) for group, column in zip(found, first, strict=True)],
         "runs": [group.figure(column.key, subset).runs for group, column in zip(found, first, strict=True)],
         "parameters": [count(group.records[0].parameters) for group in found],
-        "updates": [count(group.records[0].updates) for group in found],
-        "training seconds": [seconds(group) for group in found],
+        "updates": [extremes([record.updates for record in group.records]) for group in found],
+        "training seconds": [extremes([record.train_seconds for record in group.records]) for group in found],
         "note": ["carried over" if group.records[0].carried_over else "" for group in found],
     }
     return {heading: cells for heading, cells in table.items() if any(text not in ("", NOTHING) for text in cells)}
@@ -130,9 +130,9 @@ def count(number: int | None) -> str:
     return NOTHING if number is None else f"{number:,}"
 
 
-def seconds(group: Group) -> str:
-    """How long the trainings took: the shortest and the longest."""
-    known = [record.train_seconds for record in group.records if record.train_seconds is not None]
+def extremes(numbers: Sequence[float | None]) -> str:
+    """The lowest and the highest of the numbers that are known; early stopping makes trainings differ."""
+    known = [number for number in numbers if number is not None]
     return " to ".join(dict.fromkeys(f"{end(known):,.0f}" for end in (min, max))) if known else NOTHING
 
 
