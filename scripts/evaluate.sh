@@ -13,7 +13,8 @@
 #   --subset NAME      which of the prepared sets: test (the default), valid, test1 ..., or by its own name: nist05
 #   --gpus N           0 for the CPU, 1 for a GPU (a GPU where there is one by default)
 #   --record           also writes the run to results/<dataset>/<model>/, for the tables of docs/results.md; then run
-#                      scripts/update_docs.sh. FAIRSEQ_PLUGINS_RESULTS=DIR takes another folder than results/
+#                      scripts/update_docs.sh. What the scores are sums of, sentence by sentence, is in a .npz file
+#                      beside it. FAIRSEQ_PLUGINS_RESULTS=DIR takes another folder than results/
 #
 # Further options are passed on to fairseq-generate and win over the configuration: scripts/evaluate.sh CONFIG --beam 10
 # Of classifiers and rankers fairseq-validate is run instead, and generate/<subset>.predicted.tsv says what they predict.

@@ -27,6 +27,7 @@ COMMANDS = {
     "entropy": "how focused that is, over a whole set (DPN-S2S, Table 5)",
     "length": "scores by source length, for several systems (MC-RNN, Figure 4)",
     "compare": "two systems: significance, and the sentences where they differ most (DPN-S2S, Table 6)",
+    "seeds": "two systems of results/ over their seeds: the mean difference, and how sure it is",
     "boundaries": "where an HM-RNN encoder sees boundaries in a sentence",
     "memory": "how far the past is from an output, in networks of given dilations (DilatedRNN, Section 3)",
     "speed": "training and decoding speeds, from results.json",

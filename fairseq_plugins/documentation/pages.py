@@ -13,11 +13,36 @@ from ..experiments.records import Record, group_of
 from ..scoring.metrics import metric_named
 from ..tables.writing import markdown
 from ..terminal import table
-from . import notes, options_page, picture, results_page
+from . import comparisons, notes, options_page, picture, results_page
 from .blocks import filled
 
-WITH_PARTS = ("README.md", "docs/notes/starting_scales.md", "docs/notes/sequence_tasks.md")
+WITH_PARTS = (
+    "README.md",
+    *(f"docs/notes/{name}.md" for name in ("starting_scales", "sequence_tasks", "multi30k")),
+)
 """Pages with generated parts."""
+
+RECORDED = ("trec", "wikiqa", "copy_memory_500", "multi30k_de_en")
+"""Data sets whose recorded runs are on a page."""
+
+COMPARED: Mapping[str, tuple[Sequence[comparisons.Pair], Sequence[int]]] = {
+    "trec": ([("bilstm", "rcrn"), ("bilstm_3", "rcrn")], [0]),
+    "multi30k_de_en": (
+        [
+            ("rnnsearch", "mc_rnn_3"),
+            ("rnnsearch_large", "mc_rnn_3"),
+            ("rnnsearch", "rnnsearch_large"),
+            ("rnnsearch", "ho_rnn"),
+            ("lstm", "rnnsearch"),
+            ("dpn_m1", "dpn"),
+            ("dpn_m5", "dpn"),
+            ("transformer_larger", "dpn"),
+            ("fconv", "dpn"),
+        ],
+        [0, 5],
+    ),
+}
+"""Data set → systems that a page compares over their seeds, and of how many epochs' checkpoints."""
 
 FAMILIES = (
     ("MC-RNN", "mc_rnn_table_2", "MC-RNN-3"),
@@ -60,7 +85,8 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
         "families": lambda: families(records),
         "first-updates": notes.first_updates,
         "ten-epochs": notes.epochs,
-        **{f"recorded-{name}": partial(recorded, records, name) for name in ("trec", "wikiqa", "copy_memory_500")},
+        **{f"recorded-{name}": partial(recorded, records, name) for name in RECORDED},
+        **{f"compared-{name}": partial(compared, records, name) for name in COMPARED},
         "first-epochs": lambda: notes.first_epochs(256),
         "first-epochs-small": lambda: notes.first_epochs(128),
         "dpn-first-epochs": lambda: notes.first_epochs(256, notes.DATA / "dpn_first_epochs_multi30k.json", digits=2),
@@ -69,11 +95,20 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
 
 
 def recorded(records: Sequence[Record], dataset: str) -> str:
-    """The recorded runs of a data set, on its test set."""
-    own = [record for record in records if record.dataset == dataset]
+    """The recorded runs of a data set with their configurations' options of today, on its test set."""
+    own = [
+        record
+        for record in records
+        if record.dataset == dataset and not record.differences and not record.carried_over and "test" in record.scores
+    ]
     if not own:
         return f"{results_page.NOT_RECORDED.capitalize()}."
     return "\n".join(markdown(results_page.recorded_rows(own, "test")))
+
+
+def compared(records: Sequence[Record], dataset: str) -> str:
+    """The comparisons of a data set over seeds."""
+    return comparisons.comparisons(records, dataset, *COMPARED[dataset])
 
 
 def families(records: Sequence[Record]) -> str:

@@ -91,7 +91,9 @@ def main(arguments: Sequence[str]) -> None:
             print(f"warning: {warning}")
     print(f"outputs: {log.parent}; scores: {work / 'results.json'}")
     if options.record:
-        print(f"record: {records.record(configuration, data, work, average, name, scores, extra)}")
+        rows = metric.statistics(outputs, references)
+        written = records.record(configuration, data, work, average, name, scores, extra, statistics=rows)
+        print(f"record: {written}")
 
 
 def decode(decoding: Decoding, command: Sequence[str], log: Path, data: PreparedData, stem: str, count: int) -> Outputs:

@@ -1,6 +1,8 @@
 """``results/<dataset>/<system>/seed_<N>….json``: a file for each recorded run; several runs make one figure.
 
-``scripts/evaluate.sh --record`` writes them. Everything that prints a figure of ours reads them.
+``scripts/evaluate.sh --record`` writes them. Everything that prints a figure of ours reads them. Beside a record,
+``seed_<N>….npz`` has what its scores are sums of, sentence by sentence: whether two runs differ by chance can be told
+without their outputs.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import InputError
 from ..files import write_json
 from ..scoring.metrics import metrics_of
 from . import configuration as configurations
-from . import results
+from . import results, sentence_statistics
 from .configuration import CHECKOUT, Configuration
 from .fairseq_commands import process_count, share_of
 from .prepared_data import PreparedData
@@ -65,6 +69,7 @@ class Record:
         note: what else to know
         carried_over: where a figure was taken from that was written down before there were records
         format: of the file
+        path: the file; None of what is not written
     """
 
     dataset: str
@@ -88,6 +93,7 @@ class Record:
     note: str = ""
     carried_over: str = ""
     format: int = FORMAT
+    path: Path | None = field(default=None, compare=False)
 
     @functools.cached_property
     def differences(self) -> dict[str, str | None]:
@@ -96,6 +102,14 @@ class Record:
         if self.configuration is not None and self.options:
             sections = _differing(self.options, configurations.load(CHECKOUT / self.configuration))
         return {key: value for section in sections.values() for key, value in section.items()}
+
+    def statistics(self, subset: str) -> np.ndarray | None:
+        """The rows of :meth:`.Metric.statistics` of a set, (N, K); None where nobody kept them.
+
+        Raises:
+            InputError: the file that has them cannot be read.
+        """
+        return None if self.path is None else sentence_statistics.beside(self.path).get(subset)
 
     @property
     def name(self) -> str:
@@ -196,7 +210,7 @@ def load(path: Path) -> Record:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{path}: not JSON ({error}); record the run again") from None
-    known = {item.name for item in fields(Record)}
+    known = {item.name for item in fields(Record)} - {"path"}
     if not isinstance(content, dict) or not {"dataset", "system", "scores"} <= set(content) <= known:
         unknown = sorted(set(content) - known) if isinstance(content, dict) else []
         raise InputError(
@@ -206,7 +220,7 @@ def load(path: Path) -> Record:
         )
     if content.get("format") != FORMAT:
         raise InputError(f"{path}: a record of format {content.get('format')}; this version reads format {FORMAT}")
-    record = Record(**content)
+    record = Record(**content, path=path)
     if record.configuration is not None and not (CHECKOUT / record.configuration).is_file():
         raise InputError(f"{path}: there is no {record.configuration}; move the record together with the configuration")
     return record
@@ -303,6 +317,7 @@ def record(
     scores: Mapping[str, Any],
     extra: Sequence[str] = (),
     note: str = "",
+    statistics: np.ndarray | None = None,
 ) -> Path:
     """Writes the record of a run that was evaluated; that of the same run on the same machine is replaced.
 
@@ -315,6 +330,7 @@ def record(
         scores: what the evaluation wrote
         extra: the evaluation's further options, which win over the configuration's
         note: what else to know
+        statistics: of each sentence, (N, K), as the metric has them; None where there are none
 
     Returns:
         The file.
@@ -357,7 +373,7 @@ def record(
         },
         machine=found.get("machine", {}),
     )
-    return write(made)
+    return write(made, statistics=None if statistics is None else {name: statistics})
 
 
 def record_baseline(dataset: str, system: str, scores: Mapping[str, Any], subset: str = "test") -> Path:
@@ -376,14 +392,22 @@ def record_baseline(dataset: str, system: str, scores: Mapping[str, Any], subset
     return write(Record(dataset, system, scores=scored, revision=results.git_revision(), date=_today()))
 
 
-def write(made: Record, root: Path | None = None) -> Path:
-    """Writes a record beside those of other runs, or in the place of the same run's."""
+def write(made: Record, root: Path | None = None, statistics: Mapping[str, np.ndarray] | None = None) -> Path:
+    """Writes a record beside those of other runs, or in the place of the same run's.
+
+    Args:
+        made: the record
+        root: of all records; :func:`folder` unless it is given
+        statistics: set → a row for each sentence, (N, K)
+    """
     place = (root or folder()) / made.dataset / made.system
     path, number = place / f"{made.name}.json", 1
     while path.exists() and not _takes_the_place(made, known := load(path)):
         number += 1
         path = place / f"{made.name}_machine_{number}.json"
     content = asdict(made)
+    del content["path"]
+    kept = dict(statistics or {})
     # Another set of the same training joins those that are there.
     if (
         path.exists()
@@ -391,7 +415,11 @@ def write(made: Record, root: Path | None = None) -> Path:
         and (known.train_seconds, known.updates) == (made.train_seconds, made.updates)
     ):
         content["scores"] = {**known.scores, **made.scores}
+        others = sentence_statistics.beside(path).items()
+        kept = {**{name: rows for name, rows in others if name not in made.scores}, **kept}
+    sentence_statistics.write(path, {})  # who is interrupted here leaves none, and not those of another run
     write_json(path, {key: value for key, value in content.items() if value not in (None, "", {})})
+    sentence_statistics.write(path, kept)
     return path
 
 

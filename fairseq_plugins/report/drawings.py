@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # importing them imports fairseq, which figures do not need
     from ..analysis.compare import ComparisonReport
     from ..analysis.length import LengthReport
     from ..analysis.memory import NetworkMemory
+    from ..analysis.seeds import SeedsReport
     from ..analysis.speed import Speed
 
 WORD = 0.24
@@ -256,6 +257,28 @@ def draw_speeds(rows: Sequence[Speed]) -> Figure:
     return figure
 
 
+def draw_seeds(report: SeedsReport) -> Figure:
+    """A panel for each number: every run as a dot, runs of the same seed joined, the means as lines."""
+    colors = system_colors(report.systems)
+    with style():
+        figure = Figure(figsize=(3.2 * len(report.comparisons), 3.2), layout="constrained")
+        plots = figure.subplots(1, len(report.comparisons), squeeze=False)[0]
+        for plot, comparison in zip(plots, report.comparisons, strict=True):
+            plot.grid(visible=False, axis="x")
+            for each in comparison.seeds:
+                plot.plot((0, 1), (each.baseline, each.system), color=INK, linewidth=0.7, alpha=0.5, zorder=1)
+            for place, (name, figures) in enumerate(
+                zip(report.systems, (comparison.baseline, comparison.system), strict=True)
+            ):
+                plot.scatter([place] * len(figures.values), figures.values, color=colors[name], s=26, zorder=2)
+                plot.hlines(figures.mean, place - 0.18, place + 0.18, color=colors[name], linewidth=2, zorder=2)
+            plot.set_xticks((0, 1), report.systems)
+            plot.set_xlim(-0.5, 1.5)
+            plot.yaxis.set_major_locator(MaxNLocator(6))
+            plot.set_ylabel(comparison.column.label)
+    return figure
+
+
 def _label(value: float | None, ratio: float | None) -> str:
     if value is None:
         return "-"
@@ -271,6 +294,7 @@ DRAWINGS: dict[str, Callable[[Any], Figure]] = {
     "entropy": draw_entropy,
     "length": draw_lengths,
     "memory": draw_memories,
+    "seeds": draw_seeds,
     "speed": draw_speeds,
 }
 """Command of :mod:`fairseq_plugins.analysis` → what draws its figures."""

@@ -37,19 +37,12 @@ class Accuracy(Metric):
     def scores_of(self, summed: np.ndarray) -> np.ndarray:
         return 100 * summed[:1] / summed[1]
 
-    def compare(
-        self,
-        baseline: Outputs,
-        system: Outputs,
-        references: References,
-        *,
-        samples: int = SAMPLES,
-        seed: int = SEED,
+    def compare_statistics(
+        self, baseline: np.ndarray, system: np.ndarray, *, samples: int = SAMPLES, seed: int = SEED
     ) -> dict[str, Comparison]:
-        """As :meth:`.Metric.compare`, but the p-value is that of McNemar's exact test."""
-        compared = super().compare(baseline, system, references, samples=samples, seed=seed)
-        first, second = (self.statistics(outputs, references)[:, 0] for outputs in (baseline, system))
-        p_value = mcnemar(int(np.sum(first > second)), int(np.sum(first < second)))
+        """As :meth:`.Metric.compare_statistics`, but the p-value is that of McNemar's exact test."""
+        compared = super().compare_statistics(baseline, system, samples=samples, seed=seed)
+        p_value = mcnemar(*(int(np.sum(a[:, 0] > b[:, 0])) for a, b in ((baseline, system), (system, baseline))))
         return {
             key: replace(one, p_value=p_value, signature=f"{one.signature}|test:mcnemar-exact")
             for key, one in compared.items()

@@ -222,11 +222,23 @@ class Metric(ABC):
             ValueError: no rows, different numbers of them, no sample, or a seed below 1.
         """
         rows = [self.statistics(outputs, references) for outputs in (baseline, system)]
-        found = paired_bootstrap(*rows, self.scores_of, samples=samples, seed=seed)
+        found = self.compare_statistics(*rows, samples=samples, seed=seed)
         return {
-            column.key: comparison.signed(self.signature(column, references, comparison.signature))
-            for column, comparison in zip(self.columns, found, strict=True)
+            column.key: found[column.key].signed(self.signature(column, references, found[column.key].signature))
+            for column in self.columns
         }
+
+    def compare_statistics(
+        self, baseline: np.ndarray, system: np.ndarray, *, samples: int = SAMPLES, seed: int = SEED
+    ) -> dict[str, Comparison]:
+        """What :meth:`compare` says of rows of :meth:`statistics`; its signature is that of the test alone.
+
+        Args:
+            baseline, system: (N, K), of the same sentences
+            samples, seed, and what is raised: as for :meth:`compare`
+        """
+        found = paired_bootstrap(baseline, system, self.scores_of, samples=samples, seed=seed)
+        return {column.key: comparison for column, comparison in zip(self.columns, found, strict=True)}
 
     def paper_figures(self, row: Mapping[str, Any], subset: str) -> dict[str, float]:
         """The paper's figures in a row of ``configs/tables``, by column's key; for one of several sets, by its name."""

@@ -43,7 +43,7 @@ def test_mcnemar_by_hand() -> None:
     compared = metric_named("accuracy").compare(outputs(*baseline), outputs(*system), references(*labels))["accuracy"]
     assert compared.p_value == pytest.approx(mcnemar(1, 6)) == pytest.approx(2 * (1 + 7) / 2**7)
     assert compared.difference == pytest.approx(100 * (7 - 2) / 8)
-    assert compared.signature.endswith("|test:mcnemar-exact")
+    assert compared.signature.endswith("|test:mcnemar-exact|accuracy")
 
 
 def test_ranking_by_hand() -> None:

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from fairseq_plugins.experiments import sentence_statistics
+from fairseq_plugins.scoring.metrics import metric_named
 from tests.commands import CHECKOUT, run_command
 from tests.conftest import TranslationData
 
@@ -32,6 +34,11 @@ def test_a_run_is_recorded(tiny_translation_data: TranslationData, tmp_path: Pat
     assert record["scores"]["test"]["bleu_tokenized"] == results["bleu_tokenized"]
     assert record["scores"]["test"]["sacrebleu_signature"] == results["sacrebleu_signature"]
     assert (record["seed"], record["updates"]) == (5, 2)
+    # What a test of significance needs is there without the translations.
+    rows = sentence_statistics.beside(path)["test"]
+    assert len(rows) == 101
+    scores = metric_named("bleu").scores_of(rows.sum(axis=0))
+    assert [round(score, 2) for score in scores] == [results["bleu_tokenized"], results["bleu_sacrebleu"]]
     assert record["machine"]["threads"] == 1 and record["machine"]["processor"]
     assert record["revision"] == results["git_revision"]
     assert str(tmp_path) not in path.read_text(encoding="utf-8")

@@ -1,0 +1,133 @@
+"""Two systems whose runs are recorded, over their seeds (``fairseq_plugins.experiments.seeds``)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+from ..experiments import configuration as configurations
+from ..experiments import records
+from ..experiments.configuration import CHECKOUT
+from ..experiments.records import Group
+from ..experiments.seeds import SeedsComparison, compare_seeds
+from ..terminal import table
+from .result import Analysis, Panel
+
+UNKNOWN = "–"
+
+
+@dataclass(frozen=True)
+class SeedsReport:
+    """Two systems of a data set.
+
+    Attributes:
+        systems: the names of the first, the baseline, and of the second.
+        comparisons: a number each.
+    """
+
+    systems: tuple[str, str]
+    comparisons: list[SeedsComparison]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command ``seeds``."""
+    parser.add_argument("dataset", metavar="DATASET", help="a folder below configs/ and results/: multi30k_de_en")
+    parser.add_argument("baseline", metavar="BASELINE", help="a configuration of it: rnnsearch")
+    parser.add_argument("system", metavar="SYSTEM", help="another one: mc_rnn_3")
+    parser.add_argument("--subset", default="test", metavar="NAME", help="the set's own name (default: test)")
+    parser.add_argument(
+        "--average", type=int, default=0, metavar="N", help="the mean of the last N epochs' checkpoints, not the best"
+    )
+
+
+def run(arguments: argparse.Namespace) -> Analysis:
+    """The command ``seeds``.
+
+    Raises:
+        InputError: nothing is recorded of a system, or not of this set.
+    """
+    known = records.load_all()
+    groups = [group_named(arguments, name, known) for name in (arguments.baseline, arguments.system)]
+    report = SeedsReport((arguments.baseline, arguments.system), compare_seeds(*groups, arguments.subset))
+    if not report.comparisons:
+        sets = sorted({name for group in groups for record in group.records for name in record.scores})
+        raise InputError(f"--subset {arguments.subset}: not recorded of both systems; there are {', '.join(sets)}")
+    return Analysis(_numbers(report), [Panel(report)], _text(report))
+
+
+def group_named(arguments: argparse.Namespace, name: str, known: Sequence[records.Record]) -> Group:
+    """The recorded runs of a configuration as it is today.
+
+    Raises:
+        InputError: there is no such configuration, or nothing is recorded of it.
+    """
+    path = CHECKOUT / "configs" / arguments.dataset / f"{name}.yaml"
+    checkpoint = records.checkpoint_name(arguments.average)
+    group = records.group_of(configurations.load(path), known, checkpoint)
+    if group is None:
+        place = records.folder() / arguments.dataset / name
+        raise InputError(
+            f"{place}: no run of {path} is recorded with its options of today and the checkpoint '{checkpoint}'; "
+            f"scripts/evaluate.sh --record records one"
+        )
+    return group
+
+
+def _numbers(report: SeedsReport) -> dict[str, Any]:
+    return {
+        "systems": report.systems,
+        "comparisons": {
+            comparison.column.key: {
+                "baseline": comparison.baseline.values,
+                "system": comparison.system.values,
+                "difference": comparison.difference,
+                "interval": comparison.interval,
+                "p_value": comparison.p_value,
+                "together": comparison.together,
+                "seeds": {
+                    each.seed: {"difference": each.difference, "p_value": each.p_value} for each in comparison.seeds
+                },
+            }
+            for comparison in report.comparisons
+        },
+    }
+
+
+def _text(report: SeedsReport) -> str:
+    first, second = report.systems
+    blocks = []
+    for comparison in report.comparisons:
+        form = comparison.column.form
+        rows = [
+            {
+                "seed": each.seed,
+                first: f"{each.baseline:{form}}",
+                second: f"{each.system:{form}}",
+                "difference": f"{each.difference:+{form}}",
+                "p": _p(each.p_value),
+            }
+            for each in comparison.seeds
+        ]
+        mean = {
+            "seed": "mean",
+            first: comparison.baseline.text(form),
+            second: comparison.system.text(form),
+            "difference": f"{comparison.difference:+{form}}",
+            "p": _p(comparison.together),
+        }
+        interval = "needs two runs of each system"
+        if comparison.interval is not None:
+            low, high = comparison.interval
+            interval = f"{low:+{form}} to {high:+{form}} (Welch's t-test over the seeds, p = {comparison.p_value:.4f})"
+        blocks += [
+            f"== {comparison.column.name} ==\n{table([*rows, mean])}",
+            f"95 % interval of the difference: {interval}",
+        ]
+    return "\n\n".join([*blocks, "p in the table is over sentences, of the mean: over those of all seeds together."])
+
+
+def _p(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.4f}"

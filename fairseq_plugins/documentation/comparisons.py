@@ -1,0 +1,84 @@
+"""Parts of pages in ``docs/notes/`` that compare recorded systems over their seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..experiments import configuration as configurations
+from ..experiments.configuration import CHECKOUT
+from ..experiments.records import Group, Record, checkpoint_name, group_of
+from ..experiments.seeds import SeedsComparison, compare_seeds
+from ..tables.writing import markdown
+
+NOT_RECORDED = "No two of these systems are recorded yet."
+UNKNOWN = "–"
+Pair = tuple[str, str]
+"""The names of two configurations, the baseline first."""
+
+
+def comparisons(records: Sequence[Record], dataset: str, pairs: Iterable[Pair], averages: Sequence[int] = (0,)) -> str:
+    """A table with a row for each pair of systems, checkpoint and set that both are recorded for.
+
+    Args:
+        records: of all runs
+        dataset: the folder below ``configs/``
+        pairs: systems to compare, by the main number of their metric
+        averages: of how many epochs' checkpoints; 0 for the best one
+    """
+    table: dict[str, list[str]] = {}
+    for average in averages:
+        for pair in pairs:
+            groups = [_group(records, dataset, name, average) for name in pair]
+            if None in groups:
+                continue
+            for subset in _sets(groups):
+                comparison = compare_seeds(*groups, subset)[0]
+                for heading, cell in _row(pair, average, subset, comparison).items():
+                    table.setdefault(heading, []).append(cell)
+    shown = {
+        heading: cells
+        for heading, cells in table.items()
+        # Of one checkpoint or one set there is nothing to tell apart.
+        if set(cells) != {UNKNOWN} and (heading not in ("checkpoint", "set") or len({*cells}) > 1)
+    }
+    return "\n".join(markdown(shown)) if shown else NOT_RECORDED
+
+
+def _group(records: Sequence[Record], dataset: str, name: str, average: int) -> Group | None:
+    """The recorded runs of a system with its options of today; what was carried over has no seeds to compare."""
+    configuration = configurations.load(CHECKOUT / "configs" / dataset / f"{name}.yaml")
+    group = group_of(configuration, records, checkpoint_name(average))
+    return None if group is None or group.records[0].carried_over else group
+
+
+def _sets(groups: Sequence[Group]) -> list[str]:
+    """The sets that all groups are recorded for, in the order of the first run."""
+    others = [{name for record in group.records for name in record.scores} for group in groups]
+    return [name for name in groups[0].records[0].scores if all(name in each for each in others)]
+
+
+def _row(pair: Pair, average: int, subset: str, comparison: SeedsComparison) -> dict[str, str]:
+    form = comparison.column.form
+    interval = UNKNOWN
+    if comparison.interval is not None:
+        low, high = comparison.interval
+        interval = f"{low:+{form}} to {high:+{form}}"
+    return {
+        "baseline": f"`{pair[0]}`",
+        "system": f"`{pair[1]}`",
+        "checkpoint": checkpoint_name(average),
+        "set": subset,
+        f"{comparison.column.label}, baseline": comparison.baseline.text(form),
+        "system's": comparison.system.text(form),
+        "difference by seed (p)": ", ".join(
+            f"{each.difference:+{form}}" + (f" ({_p(each.p_value)})" if each.p_value is not None else "")
+            for each in comparison.seeds
+        ),
+        "mean difference": f"{comparison.difference:+{form}}",
+        "95 % interval over seeds": interval,
+        "p, all seeds together": _p(comparison.together),
+    }
+
+
+def _p(value: float | None) -> str:
+    return UNKNOWN if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"

@@ -1,0 +1,56 @@
+"""The command that compares recorded systems over their seeds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import records
+from fairseq_plugins.experiments.records import Record
+
+from .commands import run
+
+SCORES = {"bilstm": (88, 89, 90), "rcrn": (90, 90, 93)}
+
+
+@pytest.fixture(autouse=True)
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(records.VARIABLE, str(tmp_path / "results"))
+    for system, scores in SCORES.items():
+        for seed, score in enumerate(scores, 1):
+            rows = np.column_stack([np.arange(100) < score, np.ones(100)])
+            made = Record("trec", system, f"configs/trec/{system}.yaml", seed, scores={"test": {"accuracy": score}})
+            records.write(made, statistics={"test": rows})
+
+
+def test_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("seeds", "trec", "bilstm", "rcrn", "--output", tmp_path / "seeds")
+    printed = capsys.readouterr().out
+    assert "mean  89.00 ± 1.00  91.00 ± 1.73  +2.00" in printed
+    assert "95 % interval of the difference: -1.55 to +5.55 (Welch's t-test over the seeds, p = 0.1" in printed
+    found = json.loads((tmp_path / "seeds.json").read_text())["comparisons"]["accuracy"]
+    assert found["difference"] == 2 and set(found["seeds"]) == {"1", "2", "3"}
+    assert found["seeds"]["1"] == {"difference": 2, "p_value": 0.5}, "McNemar: two against none"
+    assert (tmp_path / "seeds.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trec", "bilstm", "bilstm_3"], "bilstm_3: no run of .*bilstm_3.yaml is recorded with its options of today"),
+        (["trec", "bilstm", "rcrn", "--average", "5"], "the checkpoint 'mean of the last 5 epochs'"),
+        (
+            ["trec", "bilstm", "rcrn", "--subset", "valid"],
+            "--subset valid: not recorded of both systems; there are test",
+        ),
+        (["trec", "bilstm", "nothing"], "nothing.yaml"),
+    ],
+)
+def test_bad_input(tmp_path: Path, arguments: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run("seeds", *arguments, "--output", tmp_path / "seeds")
+    assert not list(tmp_path.glob("seeds*"))

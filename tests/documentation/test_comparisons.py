@@ -1,0 +1,75 @@
+"""Pages compare the recorded runs of systems over their seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairseq_plugins.documentation import pages
+from fairseq_plugins.documentation.comparisons import NOT_RECORDED, comparisons
+from fairseq_plugins.experiments import configuration as configurations
+from fairseq_plugins.experiments import records
+from fairseq_plugins.experiments.configuration import CHECKOUT
+from fairseq_plugins.experiments.records import Record
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(records.VARIABLE, str(tmp_path / "results"))
+
+
+def run(system: str, seed: int, score: int, subset: str = "test", **facts: object) -> None:
+    rows = np.column_stack([np.arange(100) < score, np.ones(100)])
+    made = Record("trec", system, f"configs/trec/{system}.yaml", seed, scores={subset: {"accuracy": score}}, **facts)
+    records.write(made, statistics={subset: rows})
+
+
+def cells(text: str) -> list[dict[str, str]]:
+    heading, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    return [dict(zip(heading, row, strict=True)) for row in rows]
+
+
+def test_a_row_for_each_pair_and_set(root: None) -> None:
+    for seed, (first, second) in enumerate([(80, 84), (82, 92)], 1):
+        run("bilstm", seed, first)
+        run("rcrn", seed, second)
+    run("bilstm", 1, 50, "test1")
+    run("rcrn", 1, 51, "test1")
+    run("bilstm_3", 1, 70)
+    pairs = [("bilstm", "rcrn"), ("bilstm", "bilstm_3"), ("rcrn", "bilstm_3")]
+    found = cells(comparisons(records.load_all(), "trec", pairs, [0, 5]))
+    assert [(row["baseline"], row["system"], row["set"]) for row in found] == [
+        ("`bilstm`", "`rcrn`", "test"),
+        ("`bilstm`", "`rcrn`", "test1"),
+        ("`bilstm`", "`bilstm_3`", "test"),
+        ("`rcrn`", "`bilstm_3`", "test"),
+    ]
+    assert found[0] == {
+        "baseline": "`bilstm`",
+        "system": "`rcrn`",
+        "set": "test",
+        "accuracy, baseline": "81.00 ± 1.41",
+        "system's": "88.00 ± 5.66",
+        "difference by seed (p)": "+4.00 (0.125), +10.00 (0.002)",
+        "mean difference": "+7.00",
+        "95 % interval over seeds": found[0]["95 % interval over seeds"],
+        "p, all seeds together": "0.002",
+    }
+    assert found[2]["95 % interval over seeds"] == "–", "a single run of one of them"
+
+
+def test_runs_of_another_day_do_not_count(root: None) -> None:
+    run("bilstm", 1, 80)
+    path = CHECKOUT / "configs" / "trec" / "rcrn.yaml"
+    options = {key: value.text for key, value in configurations.load(path).train.items()}
+    run("rcrn", 1, 90, options={"train": {**options, "lr": "0.5"}})
+    assert comparisons(records.load_all(), "trec", [("bilstm", "rcrn")]) == NOT_RECORDED
+
+
+def test_what_pages_compare_is_there() -> None:
+    for dataset, (pairs, _) in pages.COMPARED.items():
+        for pair in pairs:
+            for name in pair:
+                assert (CHECKOUT / "configs" / dataset / f"{name}.yaml").is_file()
