@@ -60,7 +60,7 @@ OURS = {
     "tables": ("errors", "files", "versions", "scoring", "experiments", "analysis", "report"),
     "documentation": (
         *("errors", "files", "terminal", "register"),
-        *("scoring", "kernels", "modules", "models", "experiments", "tables"),
+        *("scoring", "kernels", "modules", "models", "experiments", "report", "tables"),
     ),
 }
 

@@ -13,7 +13,7 @@ from ..experiments.records import Record, group_of
 from ..scoring.metrics import metric_named
 from ..tables.writing import markdown
 from ..terminal import table
-from . import comparisons, notes, options_page, picture, results_page
+from . import comparisons, copy_memory_picture, notes, options_page, picture, results_page
 from .blocks import filled
 
 WITH_PARTS = (
@@ -71,6 +71,8 @@ def generated(checkout: Path, records: Sequence[Record]) -> dict[Path, str]:
         docs / "options.md": options_page.page().rstrip() + "\n",
         docs / "pictures" / "models.svg": picture.picture(),
     }
+    drawn = docs / "pictures" / "copy_memory.svg"
+    pages[drawn] = copy_memory_picture.picture(drawn.read_text(encoding="utf-8") if drawn.exists() else "")
     makers = parts(records)
     for name in WITH_PARTS:
         path = checkout / name
@@ -91,6 +93,7 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
         "first-epochs-small": lambda: notes.first_epochs(128),
         "dpn-first-epochs": lambda: notes.first_epochs(256, notes.DATA / "dpn_first_epochs_multi30k.json", digits=2),
         "dpn-table-4-small": notes.small_table,
+        "copy-memory-500": lambda: notes.copy_memory(500),
     }
 
 
