@@ -18,31 +18,34 @@ from .blocks import filled
 
 WITH_PARTS = (
     "README.md",
-    *(f"docs/notes/{name}.md" for name in ("starting_scales", "sequence_tasks", "multi30k")),
+    *(f"docs/notes/{name}.md" for name in ("starting_scales", "sequence_tasks", "multi30k", "mc_rnn", "dpn", "rcrn")),
 )
 """Pages with generated parts."""
 
 RECORDED = ("trec", "wikiqa", "copy_memory_500", "multi30k_de_en")
 """Data sets whose recorded runs are on a page."""
 
-COMPARED: Mapping[str, tuple[Sequence[comparisons.Pair], Sequence[int]]] = {
-    "trec": ([("bilstm", "rcrn"), ("bilstm_3", "rcrn")], [0]),
-    "multi30k_de_en": (
+COMPARED: Mapping[str, tuple[str, Sequence[comparisons.Pair], Sequence[int]]] = {
+    "quickstart": ("quickstart", [("rnnsearch", "mc_rnn_3")], [0]),
+    "trec": ("trec", [("bilstm", "rcrn"), ("bilstm_3", "rcrn")], [0]),
+    "multi30k-mc_rnn": (
+        "multi30k_de_en",
         [
             ("rnnsearch", "mc_rnn_3"),
             ("rnnsearch_large", "mc_rnn_3"),
             ("rnnsearch", "rnnsearch_large"),
             ("rnnsearch", "ho_rnn"),
             ("lstm", "rnnsearch"),
-            ("dpn_m1", "dpn"),
-            ("dpn_m5", "dpn"),
-            ("transformer_larger", "dpn"),
-            ("fconv", "dpn"),
         ],
         [0, 5],
     ),
+    "multi30k-dpn": (
+        "multi30k_de_en",
+        [("dpn_m1", "dpn"), ("dpn_m5", "dpn"), ("transformer_larger", "dpn"), ("fconv", "dpn")],
+        [0, 5],
+    ),
 }
-"""Data set → systems that a page compares over their seeds, and of how many epochs' checkpoints."""
+"""Part of a page → data set, systems that it compares over their seeds, and of how many epochs' checkpoints."""
 
 FAMILIES = (
     ("MC-RNN", "mc_rnn_table_2", "MC-RNN-3"),
@@ -109,9 +112,9 @@ def recorded(records: Sequence[Record], dataset: str) -> str:
     return "\n".join(markdown(results_page.recorded_rows(own, "test")))
 
 
-def compared(records: Sequence[Record], dataset: str) -> str:
-    """The comparisons of a data set over seeds."""
-    return comparisons.comparisons(records, dataset, *COMPARED[dataset])
+def compared(records: Sequence[Record], name: str) -> str:
+    """One of :data:`COMPARED`."""
+    return comparisons.comparisons(records, *COMPARED[name])
 
 
 def families(records: Sequence[Record]) -> str:

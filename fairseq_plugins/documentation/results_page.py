@@ -160,7 +160,11 @@ def table_section(table: Table, records: Sequence[Record]) -> list[str]:
         "configuration": [link(row) for row in table.rows],
     }
     columns = {heading: cells for heading, cells in columns.items() if any(text != NOTHING for text in cells)}
-    return [f"### {table.title}", "", f"`{table.command}` makes it.", "", *markdown(columns), ""]
+    made = f"`{table.command}` makes it."
+    if table.verdict is not None:
+        page = Path(table.verdict).relative_to("docs").as_posix()
+        made += f" [What holds of the paper's claims]({page})."
+    return [f"### {table.title}", "", made, "", *markdown(columns), ""]
 
 
 def paper_figures(table: Table, row: Row) -> str:

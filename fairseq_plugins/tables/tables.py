@@ -62,6 +62,7 @@ class Table:
         baseline: the system that significance is tested against
         rows: in the paper's order
         recipe: by which the rows are trained; None where that is each configuration's own
+        verdict: the page that says what holds of the paper's claims, from the checkout on; None where there is none
     """
 
     name: str
@@ -70,6 +71,7 @@ class Table:
     baseline: str | None
     rows: tuple[Row, ...]
     recipe: str | None = None
+    verdict: str | None = None
 
     @property
     def folder(self) -> str:
@@ -155,7 +157,7 @@ def load_table(name: str, recipe: str | None = None) -> Table:
         )
         for entry in content["rows"]
     )
-    return Table(name, content["title"], measure, content.get("baseline"), rows, recipe)
+    return Table(name, content["title"], measure, content.get("baseline"), rows, recipe, content.get("verdict"))
 
 
 def with_data(table: Table, scale: str) -> Table:

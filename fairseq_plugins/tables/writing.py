@@ -82,6 +82,8 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
         notes.append(f"p: {test} against {table.baseline} with the same seed, for each seed.")
         if len(seeds) >= 3:
             notes.append(f"p over seeds: Welch's t-test of the seeds' figures against those of {table.baseline}.")
+    if table.verdict is not None:
+        notes.append(f"What holds of the paper's claims, and how sure that is: {table.verdict}.")
     return notes
 
 

@@ -69,7 +69,7 @@ def test_runs_of_another_day_do_not_count(root: None) -> None:
 
 
 def test_what_pages_compare_is_there() -> None:
-    for dataset, (pairs, _) in pages.COMPARED.items():
+    for dataset, pairs, _ in pages.COMPARED.values():
         for pair in pairs:
             for name in pair:
                 assert (CHECKOUT / "configs" / dataset / f"{name}.yaml").is_file()
