@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, nearest
 from ..experiments import configuration as configurations
 from ..experiments import records
 from ..experiments.configuration import CHECKOUT
@@ -62,9 +62,15 @@ def group_named(arguments: argparse.Namespace, name: str, known: Sequence[record
     """The recorded runs of a configuration as it is today.
 
     Raises:
-        InputError: there is no such configuration, or nothing is recorded of it.
+        InputError: there is no such configuration or data set, or nothing is recorded of it.
     """
-    path = CHECKOUT / "configs" / arguments.dataset / f"{name}.yaml"
+    folder = CHECKOUT / "configs" / arguments.dataset
+    path = folder / f"{name}.yaml"
+    if not path.is_file():
+        asked = name if folder.is_dir() else arguments.dataset
+        datasets = {record.dataset for record in known}
+        there = sorted({file.stem for file in folder.glob("[!_]*.yaml")} if folder.is_dir() else datasets)
+        raise InputError(f"{path}: there is no '{asked}'{nearest(asked, there)}; there are {', '.join(there)}")
     checkpoint = records.checkpoint_name(arguments.average)
     group = records.group_of(configurations.load(path), known, checkpoint)
     if group is None:
@@ -123,7 +129,7 @@ def _text(report: SeedsReport) -> str:
             low, high = comparison.interval
             interval = f"{low:+{form}} to {high:+{form}} (Welch's t-test over the seeds, p = {comparison.p_value:.4f})"
         blocks += [
-            f"== {comparison.column.name} ==\n{table([*rows, mean])}",
+            f"== {comparison.column.label} ==\n{table([*rows, mean])}",
             f"95 % interval of the difference: {interval}",
         ]
     return "\n\n".join([*blocks, "p in the table is over sentences, of the mean: over those of all seeds together."])

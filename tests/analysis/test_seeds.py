@@ -47,7 +47,8 @@ def test_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
             ["trec", "bilstm", "rcrn", "--subset", "valid"],
             "--subset valid: not recorded of both systems; there are test",
         ),
-        (["trec", "bilstm", "nothing"], "nothing.yaml"),
+        (["trec", "bilstm", "rcrm"], "there is no 'rcrm'; did you mean 'rcrn'.; there are bilstm, bilstm_3, rcrn$"),
+        (["treq", "bilstm", "rcrn"], "there is no 'treq'; did you mean 'trec'.; there are trec$"),
     ],
 )
 def test_bad_input(tmp_path: Path, arguments: list[str], message: str) -> None:
