@@ -10,8 +10,9 @@ from ..experiments.records import Group, Record, checkpoint_name, group_of
 from ..experiments.seeds import SeedsComparison, compare_seeds
 from ..tables.writing import markdown
 
-NOT_RECORDED = "No two of these systems are recorded yet."
+NOT_RECORDED = "No two of these systems are recorded with the options of today yet."
 UNKNOWN = "–"
+BY_SEED = "difference by seed (p)"
 Pair = tuple[str, str]
 """The names of two configurations, the baseline first."""
 
@@ -25,7 +26,7 @@ def comparisons(records: Sequence[Record], dataset: str, pairs: Iterable[Pair], 
         pairs: systems to compare, by the main number of their metric
         averages: of how many epochs' checkpoints; 0 for the best one
     """
-    table: dict[str, list[str]] = {}
+    rows: list[dict[str, str]] = []
     for average in averages:
         for pair in pairs:
             groups = [_group(records, dataset, name, average) for name in pair]
@@ -33,8 +34,10 @@ def comparisons(records: Sequence[Record], dataset: str, pairs: Iterable[Pair], 
                 continue
             for subset in _sets(groups):
                 comparison = compare_seeds(*groups, subset)[0]
-                for heading, cell in _row(pair, average, subset, comparison).items():
-                    table.setdefault(heading, []).append(cell)
+                rows.append(_row(pair, average, subset, comparison))
+    table = {heading: [row[heading] for row in rows] for heading in (rows[0] if rows else ())}
+    if BY_SEED in table and not any("(" in cell for cell in table[BY_SEED]):
+        table = {heading.removesuffix(" (p)"): cells for heading, cells in table.items()}
     shown = {
         heading: cells
         for heading, cells in table.items()
@@ -70,7 +73,7 @@ def _row(pair: Pair, average: int, subset: str, comparison: SeedsComparison) -> 
         "set": subset,
         f"{comparison.column.label}, baseline": comparison.baseline.text(form),
         "system's": comparison.system.text(form),
-        "difference by seed (p)": ", ".join(
+        BY_SEED: ", ".join(
             f"{each.difference:+{form}}" + (f" ({_p(each.p_value)})" if each.p_value is not None else "")
             for each in comparison.seeds
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
@@ -18,8 +19,8 @@ class SeedComparison:
 
     Attributes:
         seed: of both trainings
-        baseline, system: their scores
-        p_value: of the metric's test over the sentences; None where a run's statistics were not kept
+        baseline, system: their scores; where a seed has several runs (on several machines), their means
+        p_value: of the metric's test over the sentences; None where statistics were not kept or there are several runs
     """
 
     seed: int
@@ -39,10 +40,10 @@ class SeedsComparison:
 
     Attributes:
         column: which number
-        baseline, system: over all runs of each
+        baseline, system: a value for each seed; runs of one seed are alike, and count as one
         seeds: those that both have
         interval: the 95 % interval of the difference of the means over the seeds (Welch, 1947); None where a system has
-            a single run
+            a single seed
         p_value: of Welch's t-test that both means are the same; None likewise
         together: p of a paired bootstrap over the sentences, in which a sentence brings the outputs of all seeds that
             both have; None where the statistics of one were not kept
@@ -58,7 +59,9 @@ class SeedsComparison:
 
     @property
     def difference(self) -> float:
-        """The mean of the system less that of the baseline."""
+        """The mean of the system less that of the baseline; of the seeds that both have where one has a single seed."""
+        if self.interval is None and self.seeds:
+            return fmean(each.difference for each in self.seeds)
         return self.system.mean - self.baseline.mean
 
 
@@ -72,50 +75,55 @@ def compare_seeds(baseline: Group, system: Group, subset: str = "test") -> list[
     both = keys[0] & keys[1]
     found = []
     for metric in metrics_of(both):
-        columns = [column.key for column in metric.columns if column.key in both]
-        pairs = _pairs(baseline, system, subset, columns)
-        tests = [_tested(metric, first, second, subset) for first, second in pairs]
-        together = _together(metric, pairs, subset) if pairs and all(tests) else {}
-        for column in metric.columns:
-            if column.key not in both:
-                continue
-            figures = [group.figure(column.key, subset) for group in (baseline, system)]
-            interval, p_value = _welch(*(figure.values for figure in figures))
+        columns = [column for column in metric.columns if column.key in both]
+        runs = [_by_seed(group, subset, [column.key for column in columns]) for group in (baseline, system)]
+        if not all(runs):
+            continue
+        shared = sorted(runs[0].keys() & runs[1].keys())
+        rows = {seed: [_statistics(of_seed[seed], subset) for of_seed in runs] for seed in shared}
+        tests = {seed: _tested(metric, *pair) for seed, pair in rows.items()}
+        together = _together(metric, list(rows.values())) if shared and all(tests.values()) else {}
+        for column in columns:
+            values = [{seed: _mean(own, subset, column) for seed, own in of_seed.items()} for of_seed in runs]
+            interval, p_value = _welch(*(tuple(of_seed.values()) for of_seed in values))
             seeds = tuple(
-                SeedComparison(
-                    first.seed,
-                    *(record.scores[subset][column.key] for record in (first, second)),
-                    test.get(column.key),
-                )
-                for (first, second), test in zip(pairs, tests, strict=True)
+                SeedComparison(seed, *(of_seed[seed] for of_seed in values), tests[seed].get(column.key))
+                for seed in shared
             )
+            figures = (Figure(tuple(of_seed.values())) for of_seed in values)
             found.append(SeedsComparison(column, *figures, seeds, interval, p_value, together.get(column.key)))
     return found
 
 
-def _pairs(baseline: Group, system: Group, subset: str, columns: Sequence[str]) -> list[tuple[Record, Record]]:
-    """The runs of each seed that both systems have, the first run of a seed where there are several."""
-    runs: list[dict[int, Record]] = []
-    for group in (baseline, system):
-        of_seed: dict[int, Record] = {}
-        for record in group.records:
-            if record.seed is not None and all(key in record.scores.get(subset, {}) for key in columns):
-                of_seed.setdefault(record.seed, record)
-        runs.append(of_seed)
-    return [(runs[0][seed], runs[1][seed]) for seed in sorted(runs[0].keys() & runs[1].keys())]
+def _by_seed(group: Group, subset: str, keys: Sequence[str]) -> dict[int, list[Record]]:
+    """Seed → the runs that have all numbers of a set."""
+    runs: dict[int, list[Record]] = {}
+    for record in group.records:
+        if record.seed is not None and all(key in record.scores.get(subset, {}) for key in keys):
+            runs.setdefault(record.seed, []).append(record)
+    return runs
 
 
-def _tested(metric: Metric, baseline: Record, system: Record, subset: str) -> dict[str, float]:
+def _mean(runs: Sequence[Record], subset: str, column: Column) -> float:
+    """A number over the runs of one seed."""
+    return fmean(record.scores[subset][column.key] for record in runs)
+
+
+def _statistics(runs: Sequence[Record], subset: str) -> np.ndarray | None:
+    """The statistics of a seed's run; None where there are several, or none were kept."""
+    return runs[0].statistics(subset) if len(runs) == 1 else None
+
+
+def _tested(metric: Metric, baseline: np.ndarray | None, system: np.ndarray | None) -> dict[str, float]:
     """Column's key → p of one seed; empty where statistics are missing or not of the same sentences."""
-    rows = [record.statistics(subset) for record in (baseline, system)]
-    if any(each is None for each in rows) or rows[0].shape != rows[1].shape:
+    if baseline is None or system is None or baseline.shape != system.shape:
         return {}
-    return {key: comparison.p_value for key, comparison in metric.compare_statistics(*rows).items()}
+    return {key: comparison.p_value for key, comparison in metric.compare_statistics(baseline, system).items()}
 
 
-def _together(metric: Metric, pairs: Sequence[tuple[Record, Record]], subset: str) -> dict[str, float]:
+def _together(metric: Metric, pairs: Sequence[Sequence[np.ndarray]]) -> dict[str, float]:
     """Column's key → p over all seeds, whose statistics are all there."""
-    summed = [np.sum([pair[side].statistics(subset) for pair in pairs], axis=0) for side in (0, 1)]
+    summed = [np.sum([pair[side] for pair in pairs], axis=0) for side in (0, 1)]
     found = paired_bootstrap(*summed, metric.scores_of)
     return {column.key: comparison.p_value for column, comparison in zip(metric.columns, found, strict=True)}
 

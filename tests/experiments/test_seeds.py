@@ -75,14 +75,28 @@ def test_what_is_missing_is_not_made_up() -> None:
     assert [seed.seed for seed in found.seeds] == [1, 2]
     assert found.seeds[0].p_value is not None and found.seeds[1].p_value is None and found.together is None
     assert len(found.system.values) == 3 and found.interval is not None
+    assert found.difference == pytest.approx(found.system.mean - found.baseline.mean), "of all seeds"
     assert compare_seeds(group("a"), group("b"), "test1") == []
 
 
 def test_one_seed_has_no_interval() -> None:
     run("a", 1, rows_of(0.5))
     run("b", 1, rows_of(0.6))
+    run("b", 2, rows_of(0.9))
     [found] = compare_seeds(group("a"), group("b"))
     assert found.interval is None and found.p_value is None and found.together is not None
+    assert found.difference == pytest.approx(10), "of the seed that both have"
+
+
+def test_runs_of_a_seed_on_two_machines_count_as_one() -> None:
+    for machine, (first, second) in enumerate([(0.5, 0.6), (0.6, 0.8)]):
+        for system, share in ("a", first), ("b", second):
+            run(system, 1, rows_of(share), machine={"processor": str(machine)})
+    for system, share in ("a", 0.5), ("b", 0.9):
+        run(system, 2, rows_of(share))
+    [found] = compare_seeds(group("a"), group("b"))
+    assert found.baseline.values == pytest.approx((55, 50)) and found.system.values == pytest.approx((70, 90))
+    assert [seed.p_value is None for seed in found.seeds] == [True, False] and found.together is None
 
 
 def test_runs_that_are_all_alike() -> None:
