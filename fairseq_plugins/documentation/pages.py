@@ -16,13 +16,14 @@ from ..terminal import table
 from . import comparisons, copy_memory_picture, notes, options_page, picture, results_page
 from .blocks import filled
 
+NOTES = ("starting_scales", "sequence_tasks", "multi30k", "iwslt14_sample", "mc_rnn", "dpn", "rcrn")
 WITH_PARTS = (
     "README.md",
-    *(f"docs/notes/{name}.md" for name in ("starting_scales", "sequence_tasks", "multi30k", "mc_rnn", "dpn", "rcrn")),
+    *(f"docs/notes/{name}.md" for name in NOTES),
 )
 """Pages with generated parts."""
 
-RECORDED = ("trec", "wikiqa", "copy_memory_500", "multi30k_de_en")
+RECORDED = ("trec", "wikiqa", "copy_memory_500", "multi30k_de_en", "iwslt14_sample")
 """Data sets whose recorded runs are on a page."""
 
 COMPARED: Mapping[str, tuple[str, Sequence[comparisons.Pair], Sequence[int]]] = {
@@ -44,6 +45,7 @@ COMPARED: Mapping[str, tuple[str, Sequence[comparisons.Pair], Sequence[int]]] = 
         [("dpn_m1", "dpn"), ("dpn_m5", "dpn"), ("transformer_larger", "dpn"), ("fconv", "dpn")],
         [0, 5],
     ),
+    "iwslt14_sample": ("iwslt14_sample", [("rnnsearch", "mc_rnn_3"), ("transformer", "dpn")], [0, 5]),
 }
 """Part of a page → data set, systems that it compares over their seeds, and of how many epochs' checkpoints."""
 
