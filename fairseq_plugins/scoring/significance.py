@@ -3,7 +3,8 @@
 The p-value is sacrebleu's (``sacrebleu/significance.py``, after Riezler and Maxwell, 2005): of the samples of the test
 set, the share whose absolute difference exceeds the mean absolute difference by more than the observed one, one sample
 added to both counts. There is one exception. Where the observed difference is zero p is 1; sacrebleu gives two equal
-systems the smallest p that there is. sacrebleu's own test knows sacrebleu's metrics alone; for BLEU this one draws the
+systems the smallest p that there is. A difference of 1.96 standard errors has p = 0.025: the test is as strict as a
+one-sided one. sacrebleu's own test knows sacrebleu's metrics alone; for BLEU this one draws the
 same samples and finds the same.
 """
 

@@ -162,3 +162,11 @@ def test_sentences_must_match() -> None:
         compare_means([1.0], [1.0, 2.0])
     with pytest.raises(ValueError, match="but have 0 and 0"):
         compare_means([], [])
+
+
+@pytest.mark.parametrize(("standard_errors", "p_value"), [(1.0, 0.16), (1.645, 0.05), (1.96, 0.025), (2.576, 0.005)])
+def test_it_is_as_strict_as_a_one_sided_test(standard_errors: float, p_value: float) -> None:
+    noise = np.random.default_rng(0).normal(size=1000)
+    noise = (noise - noise.mean()) / noise.std()
+    found = compare_means([0.0] * 1000, noise + standard_errors / np.sqrt(1000), samples=2000)
+    assert found.p_value == pytest.approx(p_value, rel=0.35)
