@@ -33,8 +33,8 @@ def comparisons(records: Sequence[Record], dataset: str, pairs: Iterable[Pair], 
             if None in groups:
                 continue
             for subset in _sets(groups):
-                comparison = compare_seeds(*groups, subset)[0]
-                rows.append(_row(pair, average, subset, comparison))
+                main_number = compare_seeds(*groups, subset)[:1]
+                rows += [_row(pair, average, subset, comparison) for comparison in main_number]
     table = {heading: [row[heading] for row in rows] for heading in (rows[0] if rows else ())}
     if BY_SEED in table and not any("(" in cell for cell in table[BY_SEED]):
         table = {heading.removesuffix(" (p)"): cells for heading, cells in table.items()}

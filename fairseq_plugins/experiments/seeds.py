@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 
 from ..scoring.metrics import Column, Metric, metrics_of
-from ..scoring.significance import paired_bootstrap
+from ..scoring.significance import paired_bootstrap, welch
 from .records import Figure, Group, Record
 
 
@@ -85,7 +85,9 @@ def compare_seeds(baseline: Group, system: Group, subset: str = "test") -> list[
         together = _together(metric, list(rows.values())) if shared and all(tests.values()) else {}
         for column in columns:
             values = [{seed: _mean(own, subset, column) for seed, own in of_seed.items()} for of_seed in runs]
-            interval, p_value = _welch(*(tuple(of_seed.values()) for of_seed in values))
+            interval = p_value = None
+            if min(map(len, values)) > 1:
+                interval, p_value = welch(*(tuple(of_seed.values()) for of_seed in values))
             seeds = tuple(
                 SeedComparison(seed, *(of_seed[seed] for of_seed in values), tests[seed].get(column.key))
                 for seed in shared
@@ -126,18 +128,3 @@ def _together(metric: Metric, pairs: Sequence[Sequence[np.ndarray]]) -> dict[str
     summed = [np.sum([pair[side] for pair in pairs], axis=0) for side in (0, 1)]
     found = paired_bootstrap(*summed, metric.scores_of)
     return {column.key: comparison.p_value for column, comparison in zip(metric.columns, found, strict=True)}
-
-
-def _welch(baseline: Sequence[float], system: Sequence[float]) -> tuple[tuple[float, float] | None, float | None]:
-    """The 95 % interval of the difference of two means, and the p-value of none."""
-    if min(len(baseline), len(system)) < 2:
-        return None, None
-    if len({*baseline}) == len({*system}) == 1:  # every run of a system has the same score: no variance to divide by
-        difference = system[0] - baseline[0]
-        return (difference, difference), float(difference == 0)
-    # Not at the head of the file: it takes half a second to import.
-    from scipy.stats import ttest_ind
-
-    tested = ttest_ind(system, baseline, equal_var=False)
-    low, high = tested.confidence_interval(0.95)
-    return (float(low), float(high)), float(tested.pvalue)

@@ -258,7 +258,7 @@ def draw_speeds(rows: Sequence[Speed]) -> Figure:
 
 
 def draw_seeds(report: SeedsReport) -> Figure:
-    """A panel for each number: every run as a dot, runs of the same seed joined, the means as lines."""
+    """A panel for each number: a dot for each seed, dots of a seed that both systems have joined, means as lines."""
     colors = system_colors(report.systems)
     with style():
         figure = Figure(figsize=(3.2 * len(report.comparisons), 3.2), layout="constrained")

@@ -1,4 +1,4 @@
-"""The benchmark of loss curves trains with and without each fast operation, and sees a change that matters."""
+"""The benchmark of loss curves trains with and without each fast operation, and makes the changes that it names."""
 
 from __future__ import annotations
 
