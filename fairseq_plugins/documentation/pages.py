@@ -16,19 +16,47 @@ from ..terminal import table
 from . import comparisons, copy_memory_picture, notes, options_page, picture, results_page
 from .blocks import filled
 
-NOTES = ("starting_scales", "sequence_tasks", "multi30k", "iwslt14_sample", "mc_rnn", "dpn", "rcrn")
+NOTES = (
+    "starting_scales",
+    "sequence_tasks",
+    "language_models",
+    "multi30k",
+    "iwslt14_sample",
+    "mc_rnn",
+    "dpn",
+    "rcrn",
+)
 WITH_PARTS = (
     "README.md",
     *(f"docs/notes/{name}.md" for name in NOTES),
 )
 """Pages with generated parts."""
 
-RECORDED = ("trec", "wikiqa", "copy_memory_500", "multi30k_de_en", "iwslt14_sample")
+RECORDED = (
+    "trec",
+    "sst_2",
+    "sst_5",
+    "reviews",
+    "wikiqa",
+    "copy_memory_500",
+    "copy_memory_1000",
+    "pixel_mnist",
+    "ptb",
+    "ptb_small",
+    "multi30k_de_en",
+    "iwslt14_sample",
+)
 """Data sets whose recorded runs are on a page."""
 
 COMPARED: Mapping[str, tuple[str, Sequence[comparisons.Pair], Sequence[int]]] = {
     "quickstart": ("quickstart", [("rnnsearch", "mc_rnn_3")], [0]),
-    "trec": ("trec", [("bilstm", "rcrn"), ("bilstm_3", "rcrn")], [0]),
+    **{name: (name, [("bilstm", "rcrn"), ("bilstm_3", "rcrn")], [0]) for name in ("trec", "sst_2", "sst_5", "wikiqa")},
+    "reviews": (
+        "reviews",
+        [(f"{kind}_{name}", f"rcrn_{name}") for name in ("mr", "apparel", "books") for kind in ("bilstm", "bilstm_3")],
+        [0],
+    ),
+    "ptb_small": ("ptb_small", [("lstm", "mc_rnn_3"), ("lstm_large", "mc_rnn_3"), ("lstm", "lstm_large")], [0]),
     "multi30k-mc_rnn": (
         "multi30k_de_en",
         [
