@@ -8,12 +8,11 @@ from pathlib import Path
 
 from ..experiments import configuration as configurations
 from ..experiments import quickstart
-from ..experiments.configuration import CHECKOUT
 from ..experiments.records import Record, group_of
 from ..scoring.metrics import metric_named
 from ..tables.writing import markdown
 from ..terminal import table
-from . import comparisons, copy_memory_picture, notes, options_page, picture, results_page
+from . import comparisons, copy_memory_picture, families, notes, options_page, picture, results_page
 from .blocks import filled
 
 NOTES = (
@@ -77,19 +76,6 @@ COMPARED: Mapping[str, tuple[str, Sequence[comparisons.Pair], Sequence[int]]] = 
 }
 """Part of a page → data set, systems that it compares over their seeds, and of how many epochs' checkpoints."""
 
-FAMILIES = (
-    ("MC-RNN", "mc_rnn_table_2", "MC-RNN-3"),
-    ("RNNSearch, its baseline", "mc_rnn_table_2", "Baseline-RNN"),
-    ("HO-RNN", "mc_rnn_table_2", "HO-RNN"),
-    ("HM-RNN", "mc_rnn_table_2", "HM-RNN"),
-    ("DPN-S2S", "dpn_table_1", "DPN-S2S"),
-    ("fairseq's `fconv`, its baseline", "dpn_table_1", "Deeper CNN"),
-    ("fairseq's `transformer`, its baseline", "dpn_table_1", "Deeper SAN"),
-    ("RCRN", "rcrn_table_5", "RCRN"),
-    ("DilatedRNN", "dilated_rnn_table_1", "Dilated GRU, 9 layers of 50, plain"),
-)
-"""README's rows: family, the paper's table, the row of it."""
-
 
 def generated(checkout: Path, records: Sequence[Record]) -> dict[Path, str]:
     """Every page that is generated or has a generated part, with the text that it should have.
@@ -117,7 +103,7 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
     """Name → what makes this part of a page."""
     return {
         "quickstart-output": lambda: quickstart_output(records),
-        "families": lambda: families(records),
+        "families": lambda: families.table(records),
         "first-updates": notes.first_updates,
         "ten-epochs": notes.epochs,
         **{f"recorded-{name}": partial(recorded, records, name) for name in RECORDED},
@@ -145,28 +131,6 @@ def recorded(records: Sequence[Record], dataset: str) -> str:
 def compared(records: Sequence[Record], name: str) -> str:
     """One of :data:`COMPARED`."""
     return comparisons.comparisons(records, *COMPARED[name])
-
-
-def families(records: Sequence[Record]) -> str:
-    """A row for each family of architectures: the paper's score, ours, and how to train it."""
-    known = {each.name: each for each in results_page.tables()}
-    columns: dict[str, list[str]] = {
-        heading: [] for heading in ("family", "data", "score", "the paper", "ours", "training")
-    }
-    for family, name, system in FAMILIES:
-        (row,) = (row for row in known[name].rows if row.system == system)
-        path = Path(row.config).relative_to(CHECKOUT).as_posix()
-        cells = (
-            family,
-            known[name].title.partition(": ")[2],
-            known[name].measure.heading,
-            results_page.paper_figures(known[name], row),
-            results_page.our_figures(known[name], row, records),
-            f"`scripts/train.sh {path}`",
-        )
-        for column, cell in zip(columns.values(), cells, strict=True):
-            column.append(cell)
-    return "\n".join(markdown(columns))
 
 
 def quickstart_output(records: Sequence[Record]) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from fairseq_plugins.documentation import options_page, pages
+from fairseq_plugins.documentation import families, options_page, pages
 from fairseq_plugins.documentation.picture import HEIGHT, WIDTH, picture
 from fairseq_plugins.experiments import quickstart, records
-from fairseq_plugins.experiments.records import Record
+from fairseq_plugins.experiments.records import Record, checkpoint_name
 from fairseq_plugins.models.presets import PRESETS
 from fairseq_plugins.modules import RECURRENT_KINDS, option
 
@@ -85,11 +85,25 @@ def test_the_output_of_the_quick_start(tmp_path: Path) -> None:
 
 def test_a_row_for_each_family() -> None:
     scores = {"test": {"bleu_tokenized": 32.0}}
-    run = Record("iwslt14_de_en", "mc_rnn_3", "configs/iwslt14_de_en/mc_rnn_3.yaml", 1, scores=scores)
-    text = pages.families([run])
-    ours = "32.23 | 32.00 (one run) | `scripts/train.sh configs/iwslt14_de_en/mc_rnn_3.yaml` |"
-    assert f"| MC-RNN | IWSLT'14 German-English | tokenised BLEU | {ours}" in text
-    assert "| tokenised BLEU | 31.99 | not recorded yet |" in text and "| accuracy | 96.20 | not recorded yet |" in text
+    multi30k = Record("multi30k_de_en", "mc_rnn_3", "configs/multi30k_de_en/mc_rnn_3.yaml", 1, scores=scores)
+    paper = "| MC-RNN | 32.23 tokenised BLEU, IWSLT'14 German-English"
+    # A stand-in until the paper's own data is recorded.
+    ours = "32.00 BLEU (tokenised), Multi30k (test 2016) (one run)"
+    assert f"{paper} | {ours} | `scripts/train.sh configs/multi30k_de_en/mc_rnn_3.yaml` |" in families.table([multi30k])
+    iwslt = Record("iwslt14_de_en", "mc_rnn_3", "configs/iwslt14_de_en/mc_rnn_3.yaml", 1, scores=scores)
+    text = families.table([multi30k, iwslt])
+    assert (
+        f"{paper} | 32.00 (one run), the same data | `scripts/train.sh configs/iwslt14_de_en/mc_rnn_3.yaml` |" in text
+    )
+    assert "| 96.20 accuracy, TREC | not recorded yet | `scripts/train.sh configs/trec/rcrn.yaml` |" in text
+
+
+def test_a_family_shows_no_older_options_and_no_averaged_checkpoint() -> None:
+    scores = {"test": {"bleu_tokenized": 32.0}}
+    path = "configs/multi30k_de_en/mc_rnn_3.yaml"
+    older = Record("multi30k_de_en", "mc_rnn_3", path, 1, scores=scores, differs={"train": {"lr": "1"}})
+    averaged = Record("multi30k_de_en", "mc_rnn_3", path, 1, checkpoint=checkpoint_name(5), scores=scores)
+    assert "32.00" not in families.table([older, averaged])
 
 
 def test_records_are_json_that_ends_in_a_line(tmp_path: Path) -> None:

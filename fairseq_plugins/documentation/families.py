@@ -1,0 +1,92 @@
+"""README's table of architectures: the paper's score of each, ours, and the command that trains it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..experiments import configuration as configurations
+from ..experiments.configuration import CHECKOUT
+from ..experiments.records import BEST, Group, Record, group_of
+from ..tables.tables import Row, Table
+from ..tables.writing import markdown
+from . import results_page
+
+
+class Family(NamedTuple):
+    """A row of README's table.
+
+    Attributes:
+        name: as it is shown
+        table: the paper's
+        row: the system there
+        stand_in: the configuration whose runs are shown while the paper's data has none, below ``configs/``
+    """
+
+    name: str
+    table: str
+    row: str
+    stand_in: str | None = None
+
+
+FAMILIES = (
+    Family("MC-RNN", "mc_rnn_table_2", "MC-RNN-3", "multi30k_de_en/mc_rnn_3"),
+    Family("RNNSearch, its baseline", "mc_rnn_table_2", "Baseline-RNN", "multi30k_de_en/rnnsearch"),
+    Family("HO-RNN", "mc_rnn_table_2", "HO-RNN", "multi30k_de_en/ho_rnn"),
+    Family("HM-RNN", "mc_rnn_table_2", "HM-RNN", "quickstart/hm_rnn"),
+    Family("DPN-S2S", "dpn_table_1", "DPN-S2S", "multi30k_de_en/dpn"),
+    Family("fairseq's `fconv`, its baseline", "dpn_table_1", "Deeper CNN", "multi30k_de_en/fconv"),
+    Family("fairseq's `transformer`, its baseline", "dpn_table_1", "Deeper SAN", "multi30k_de_en/transformer_larger"),
+    Family("RCRN", "rcrn_table_5", "RCRN"),
+    Family("DilatedRNN", "dilated_rnn_table_1", "Dilated GRU, 9 layers of 50, plain", "copy_memory_500/dilated_rnn"),
+)
+
+STAND_IN_DATA = {
+    "multi30k_de_en": "Multi30k (test 2016)",
+    "quickstart": "the quick start's corpus",
+    "copy_memory_500": "copy memory of 500 steps",
+}
+"""Data set of :attr:`Family.stand_in` → what it is called in the table."""
+
+
+def table(records: Sequence[Record]) -> str:
+    """The table, from the recorded runs."""
+    known = {each.name: each for each in results_page.tables()}
+    columns: dict[str, list[str]] = {heading: [] for heading in ("family", "the paper", "ours", "training")}
+    for family in FAMILIES:
+        paper = known[family.table]
+        (row,) = (row for row in paper.rows if row.system == family.row)
+        ours, path = _ours(family, paper, row, records)
+        cells = (
+            family.name,
+            f"{results_page.paper_figures(paper, row)} {paper.measure.heading}, {paper.title.partition(': ')[2]}",
+            ours,
+            f"`scripts/train.sh {path}`",
+        )
+        for column, cell in zip(columns.values(), cells, strict=True):
+            column.append(cell)
+    return "\n".join(markdown(columns))
+
+
+def _ours(family: Family, paper: Table, row: Row, records: Sequence[Record]) -> tuple[str, str]:
+    """Our score, and the configuration that it is of: on the paper's data if that is recorded, else on the stand-in."""
+    path = Path(row.config).relative_to(CHECKOUT).as_posix()
+    figures = results_page.our_figures(paper, row, records)
+    if figures != results_page.NOT_RECORDED:
+        return f"{figures}, the same data", path
+    if family.stand_in is not None:
+        stand_in = f"configs/{family.stand_in}.yaml"
+        group = group_of(configurations.load(CHECKOUT / stand_in), records, BEST)
+        if group is not None and not group.records[0].carried_over:
+            return _score(group), stand_in
+    return results_page.NOT_RECORDED, path
+
+
+def _score(group: Group) -> str:
+    """The main score of a group on the test set, with its name and the data's."""
+    # The paper's metrics name their scores; of an accuracy and a loss the accuracy tells more to a reader.
+    columns = [column for column in results_page.columns_of(group.records, "test") if column.paper is not None]
+    column = next((each for each in columns if each.higher_is_better), columns[0])
+    figure = group.figure(column.key)
+    return f"{figure.text(column.form)} {column.label}, {STAND_IN_DATA[group.dataset]} ({figure.runs})"
