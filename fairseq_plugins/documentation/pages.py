@@ -21,6 +21,7 @@ NOTES = (
     "language_models",
     "multi30k",
     "iwslt14_sample",
+    "gigaword_sample",
     "mc_rnn",
     "dpn",
     "rcrn",
@@ -44,6 +45,7 @@ RECORDED = (
     "ptb_small",
     "multi30k_de_en",
     "iwslt14_sample",
+    "gigaword_sample",
 )
 """Data sets whose recorded runs are on a page."""
 
