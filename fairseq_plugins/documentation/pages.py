@@ -12,7 +12,7 @@ from ..experiments.records import Record, group_of
 from ..scoring.metrics import metric_named
 from ..tables.writing import markdown
 from ..terminal import table
-from . import comparisons, copy_memory_picture, families, notes, options_page, picture, results_page
+from . import cache_gains, comparisons, copy_memory_picture, families, notes, options_page, picture, results_page
 from .blocks import filled
 
 NOTES = (
@@ -110,6 +110,7 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
         "ten-epochs": notes.epochs,
         **{f"recorded-{name}": partial(recorded, records, name) for name in RECORDED},
         **{f"compared-{name}": partial(compared, records, name) for name in COMPARED},
+        **{f"cache-{name}": partial(cache_gains.table, records, name) for name in ("ptb", "ptb_small")},
         "first-epochs": lambda: notes.first_epochs(256),
         "first-epochs-small": lambda: notes.first_epochs(128),
         "dpn-first-epochs": lambda: notes.first_epochs(256, notes.DATA / "dpn_first_epochs_multi30k.json", digits=2),
