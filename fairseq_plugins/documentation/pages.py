@@ -114,6 +114,9 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
         "first-epochs": lambda: notes.first_epochs(256),
         "first-epochs-small": lambda: notes.first_epochs(128),
         "dpn-first-epochs": lambda: notes.first_epochs(256, notes.DATA / "dpn_first_epochs_multi30k.json", digits=2),
+        "peers-first-epochs": lambda: notes.first_epochs(
+            256, notes.DATA / "peers_first_epochs_multi30k.json", digits=2
+        ),
         "dpn-table-4-small": notes.small_table,
         "copy-memory-500": lambda: notes.copy_memory(500),
     }
