@@ -37,8 +37,8 @@ class CarriedStates:
         return self._states.get(owner)
 
     def keep(self, owner: nn.Module, states: Sequence[RecurrentState]) -> None:
-        """Keeps what a model goes on from."""
-        self._states[owner] = tuple(type(state)(*(tensor.detach() for tensor in state)) for state in states)
+        """Keeps what a model goes on from: copies, since a state may be a view of a whole window."""
+        self._states[owner] = tuple(type(state)(*(tensor.detach().clone() for tensor in state)) for state in states)
 
     def tensors(self) -> Tensors:
         """The states of the only model; nothing before the first window."""

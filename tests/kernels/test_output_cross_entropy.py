@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -80,6 +84,23 @@ def test_what_needs_no_gradient_gets_none(frozen: int) -> None:
             assert tensor.grad is None
         else:
             torch.testing.assert_close(tensor.grad, expected[number])
+
+
+def test_without_gradients_none_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    *inputs, target = problem(9, 6, 3)
+    expected = output_cross_entropy(*inputs, target, PADDING, 0.1)
+    products: list[Callable[..., Tensor]] = []
+    product_of = eager._product_of
+
+    def counting(*sizes: Any) -> Callable[..., Tensor]:
+        product = product_of(*sizes)
+        return lambda *factors: products.append(product) or product(*factors)
+
+    monkeypatch.setattr(eager, "_product_of", counting)
+    with torch.no_grad():
+        torch.testing.assert_close(output_cross_entropy(*inputs, target, PADDING, 0.1), expected)
+    chunks = math.ceil(target.ne(PADDING).sum().item() / 16)
+    assert len(products) == chunks
 
 
 def test_a_tied_table_gets_both_gradients() -> None:

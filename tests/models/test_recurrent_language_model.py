@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import pytest
@@ -79,6 +80,15 @@ def test_windows_and_steps_equal_one_pass(model: RecurrentLanguageModel, text: l
     incremental_state: dict = {}
     steps = [model.decoder(tokens[:, : t + 1], incremental_state=incremental_state)[0] for t in range(tokens.size(1))]
     torch.testing.assert_close(torch.cat(steps, dim=1), expected, **TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", sorted(RECURRENT_KINDS))
+def test_carried_states_keep_no_window_alive(kind: str) -> None:
+    """Nor does a checkpoint, which stores all that a view is of."""
+    carried = CarriedStates()
+    make_model(recurrent_layer=kind)(torch.randint(2, WORDS, (2, 12)), carried=carried)
+    for tensor in itertools.chain.from_iterable(carried.tensors()):
+        assert tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
 
 
 @settings(max_examples=15, deadline=None)

@@ -40,6 +40,10 @@ def output_cross_entropy(
         real = target.ne(padding).nonzero().squeeze(1)
         if len(real) < len(target):
             features, target = features.index_select(0, real), target.index_select(0, real)
+    if not torch.is_grad_enabled():
+        # A Function takes every parameter for one whose gradient is wanted.
+        features, weight = features.detach(), weight.detach()
+        bias = None if bias is None else bias.detach()
     return _OutputCrossEntropy.apply(features, weight, bias, target, padding, label_smoothing)
 
 

@@ -31,7 +31,9 @@ class ScalarGate(nn.Module):
         if self.gradient_scale != 1 and logit.requires_grad:
             logit = torch.lerp(logit.detach(), logit, self.gradient_scale)
         gate = torch.sigmoid(logit)
-        return torch.lerp(own, other, gate), gate
+        # Under autocast they may be of different precisions, which lerp does not take.
+        dtype = torch.promote_types(own.dtype, other.dtype)
+        return torch.lerp(own.to(dtype), other.to(dtype), gate.to(dtype)), gate
 
 
 def fuse(gate: ScalarGate | None, contexts: Mapping[str, Tensor], own: str) -> tuple[Tensor, Tensor | None]:

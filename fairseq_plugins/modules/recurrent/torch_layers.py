@@ -131,6 +131,8 @@ def _run(
         weights = [torch.cat([w, closed], dim=1) if i % 4 == 0 else w for i, w in enumerate(weights)]
         x = torch.cat([x, padding.unsqueeze(-1).type_as(x)], dim=-1)
     options = (True, 1, 0.0, rnn.training, rnn.bidirectional, False)
+    # cuDNN takes no other; a carried state may be a view of one with more parts.
+    hidden, cell_state = hidden.contiguous(), cell_state.contiguous()
     if cell == "lstm":
         return _RUNS[cell](x, (hidden, cell_state), weights, *options)
     return *_RUNS[cell](x, hidden, weights, *options), cell_state

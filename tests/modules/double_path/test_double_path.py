@@ -136,6 +136,20 @@ def test_a_scale_changes_the_gradients_of_a_gate_alone() -> None:
     torch.testing.assert_close((other_s - g * upstream), 0.01 * (other_1 - g * upstream), **TOLERANCE)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_gate_fuses_paths_of_different_precisions(dtype: torch.dtype) -> None:
+    """As under autocast, where some operations are in half precision and others are not."""
+    gate = randomised(ScalarGate(SIZE)).float()
+    own, other = torch.randn(2, 1, 3, SIZE)
+    exact, exact_gate = gate(own, other)
+    with torch.autocast("cpu", dtype):
+        for given in (own, other), (own.to(dtype), other), (own, other.to(dtype)):
+            fused, g = gate(*given)
+            assert fused.dtype == torch.float32
+            torch.testing.assert_close(fused, exact, rtol=0.05, atol=0.05)
+            torch.testing.assert_close(g.float(), exact_gate, rtol=0.05, atol=0.05)
+
+
 def test_gates_start_half_open() -> None:
     gate = ScalarGate(SIZE)
     fused, g = gate(torch.ones(1, 2, SIZE), torch.zeros(1, 2, SIZE))

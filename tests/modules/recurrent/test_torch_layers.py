@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from fairseq_plugins import kernels
 from fairseq_plugins.kernels import conventional
+from fairseq_plugins.modules import RECURRENT_KINDS, LayerSizes
 from fairseq_plugins.modules.recurrent import torch_layers
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
@@ -77,3 +80,24 @@ def test_the_kernel_is_chosen_where_it_is_faster(cell: str, monkeypatch: pytest.
     assert runs(64, 128, 8) == (cell != "lstm")
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "autograd")
     assert not runs(64, 128, 8)
+
+
+@pytest.mark.parametrize("kind", sorted(name for name, kind in RECURRENT_KINDS.items() if not kind.handles_depth))
+def test_torch_gets_states_that_cudnn_takes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuDNN refuses states that are not contiguous, as views of a state with several parts are."""
+    monkeypatch.setattr(kernels, "conventional_rnn", lambda *_: None)
+    given: list[Tensor] = []
+
+    def recorded(run: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def recording(x: Tensor, state: Tensor | tuple[Tensor, Tensor], *rest: object) -> Tensor:
+            given.extend(state if isinstance(state, tuple) else [state])
+            return run(x, state, *rest)
+
+        return recording
+
+    monkeypatch.setattr(torch_layers, "_RUNS", {cell: recorded(run) for cell, run in torch_layers._RUNS.items()})
+    own = RECURRENT_KINDS[kind]
+    network = own.make(own.options(), LayerSizes(3, (5,)))
+    first = network(torch.randn(4, 2, 3))
+    network(torch.randn(4, 2, 3), None, first.state)
+    assert all(state.is_contiguous() for state in given)
