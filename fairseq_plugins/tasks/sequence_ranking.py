@@ -66,8 +66,10 @@ class RankingDataset(FairseqDataset):
             self.lines[group] = np.flatnonzero(groups == group)
         if negatives:
             self.items = [np.array([line]) for line in np.flatnonzero(is_right)]
-            self.sizes = np.array([lengths[line] for [line] in self.items])
             self.wrong = np.flatnonzero(~is_right)
+            # Which wrong candidates an example has is drawn later.
+            expected = negatives * np.asarray(candidates.sizes)[self.wrong].mean()
+            self.sizes = np.array([lengths[line] + round(expected) for [line] in self.items])
         else:
             self.items = list(self.lines.values())
             self.sizes = np.array([int(lengths[item].sum()) for item in self.items])
@@ -129,6 +131,7 @@ class SequenceRankingTask(LabelledTextsTask):
     """See the head of this file."""
 
     def load_dataset(self, split: str, combine: bool = False, **unused: Any) -> None:
+        """Raises InputError if there is no such set, or nothing in it to learn from."""
         if self.cfg.negatives < 1:
             raise InputError(f"--negatives must be at least 1, not {self.cfg.negatives}")
         questions, candidates = self.texts(split)
@@ -142,6 +145,8 @@ class SequenceRankingTask(LabelledTextsTask):
             numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
             groups = np.array([numbers[name] for name in names])
         is_training = split == "train"
+        if is_training and (is_right.all() or not is_right.any()):
+            raise InputError(f"{self.cfg.data}: training needs right candidates (label 1) and wrong ones (label 0)")
         negatives = self.cfg.negatives if is_training else 0
         pad = self.dictionary.pad()
         dataset = RankingDataset(questions, candidates, is_right, groups, negatives, pad, self.cfg.seed)

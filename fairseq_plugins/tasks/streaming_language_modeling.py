@@ -63,6 +63,7 @@ class StreamingLanguageModelingTask(FairseqTask):
         self.dictionary = dictionary
         self._train_states, self._valid_states = CarriedStates(), CarriedStates()
         self._of_processes: list[Tensors] | None = None
+        self._saved_by: int | None = None
         self._steps: list[int] = []
 
     @classmethod
@@ -72,6 +73,12 @@ class StreamingLanguageModelingTask(FairseqTask):
         if not os.path.isfile(path):
             raise InputError(f"{path}: no such file; prepare the text with scripts/prepare_text.sh and give its bin")
         return cls(cfg, Dictionary.load(path))
+
+    def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> FairseqCriterion:
+        """Raises InputError if types that no text has would get a share of the target distribution."""
+        if getattr(cfg, "label_smoothing", 0):
+            raise InputError("--label-smoothing: recurrent_lm gives <s> and <pad> no probability at all; leave it out")
+        return super().build_criterion(cfg, from_checkpoint)
 
     @property
     def source_dictionary(self) -> Dictionary:
@@ -178,7 +185,11 @@ class StreamingLanguageModelingTask(FairseqTask):
         ignore_grad: bool = False,
     ) -> tuple[Tensor, int, dict[str, Any]]:
         self._steps.append(sample["target"].size(1))
-        states = CarriedStates() if ignore_grad else self._train_states
+        states = self._train_states
+        if ignore_grad:
+            states = CarriedStates()
+        elif self._saved_by is not None:
+            self._check_processes(is_first_window=sample["window"] == 0)
         return super().train_step(
             carrying(sample, states), model, criterion, optimizer, update_num, ignore_grad=ignore_grad
         )
@@ -202,7 +213,8 @@ class StreamingLanguageModelingTask(FairseqTask):
     def gather_states(self) -> None:
         """Before a checkpoint is saved by one of several processes, has it know the states of all."""
         self._of_processes = [self._train_states.tensors()]
-        if torch.distributed.is_initialized() and (world := torch.distributed.get_world_size()) > 1:
+        _, world = _rank_and_world()
+        if world > 1:
             gathered: list[Tensors] = [[] for _ in range(world)]
             for state in self._train_states.tensors():
                 by_process: Tensors = [[] for _ in range(world)]
@@ -222,21 +234,29 @@ class StreamingLanguageModelingTask(FairseqTask):
         return {type(self).__name__: {"states": states}}
 
     def set_checkpoint_dict(self, content: dict[str, Any]) -> None:
-        """Goes on from a checkpoint.
-
-        Raises:
-            InputError: it is of another number of processes.
-        """
+        """Goes on from a checkpoint; :meth:`train_step` refuses to, in the middle of an epoch of other streams."""
         states = content["states"]
-        rank = 0
-        if torch.distributed.is_initialized():
-            rank = torch.distributed.get_rank()
-            if len(states) != torch.distributed.get_world_size():
-                raise InputError(
-                    f"the checkpoint has the states of {len(states)} processes: go on with as many, "
-                    f"or begin an epoch anew with --reset-dataloader"
-                )
-        self._train_states.load(states[rank])
+        rank, world = _rank_and_world()
+        if len(states) == world:
+            self._train_states.load(states[rank])
+        else:
+            self._saved_by = len(states)
+
+    def _check_processes(self, is_first_window: bool) -> None:
+        if not is_first_window:
+            raise InputError(
+                f"the checkpoint was saved in the middle of an epoch by {self._saved_by} processes, each with streams "
+                f"of its own, and this training has {_rank_and_world()[1]}: go on with as many, or say "
+                "--reset-dataloader to keep the parameters and count epochs from 1"
+            )
+        self._saved_by = None
+
+
+def _rank_and_world() -> tuple[int, int]:
+    """The number of this process, and of all."""
+    if not torch.distributed.is_initialized():
+        return 0, 1
+    return torch.distributed.get_rank(), torch.distributed.get_world_size()
 
 
 class CarryingWindows:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from fairseq.data import ListDataset
 
 from fairseq_plugins.criterions.ranking_hinge import hinge
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.tasks.epoch_order import EpochOrderedDataset
-from fairseq_plugins.tasks.sequence_ranking import RankingDataset
+from fairseq_plugins.tasks.sequence_ranking import RankingDataset, SequenceRankingTask
 
 GROUPS = np.array([0, 0, 0, 0, 1, 1])
 RIGHT = np.array([True, False, False, True, True, False])
@@ -45,6 +49,27 @@ def test_a_batch() -> None:
     whole = dataset(0)
     assert [item.tolist() for item in (whole[0], whole[1])] == [[0, 1, 2, 3], [4, 5]]
     assert whole.collater([whole[0], whole[1]])["target"].tolist() == [1, 0, 0, 1, 1, 0]
+
+
+def test_batches_by_tokens_count_the_wrong_candidates() -> None:
+    # The question, the right candidate, and two wrong ones of 2, 3 or 6 words.
+    assert dataset(2).sizes.tolist() == [1 + 1 + 7, 4 + 4 + 7, 5 + 5 + 7]
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_training_needs_right_and_wrong_candidates(tmp_path: Path, label: int) -> None:
+    (tmp_path / "group").mkdir()
+    (tmp_path / "group" / "train.txt").write_text("q1\nq1\n")
+    texts = ListDataset([torch.tensor([4])] * 2, [1, 1])
+    task = SimpleNamespace(
+        cfg=SimpleNamespace(data=tmp_path, negatives=1, seed=1),
+        dictionary=SimpleNamespace(pad=lambda: 1),
+        label_dictionary=SimpleNamespace(index=int),
+        texts=lambda _: [texts, texts],
+        indexed=lambda *_: [torch.tensor([label])] * 2,
+    )
+    with pytest.raises(InputError, match="training needs right candidates"):
+        SequenceRankingTask.load_dataset(task, "train")
 
 
 def test_hinge_by_hand() -> None:

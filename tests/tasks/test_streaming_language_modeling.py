@@ -65,6 +65,23 @@ def test_interrupted_training_ends_the_same(
     assert_same(train(running_text, tmp_path, *RECIPE, "--max-update", 95), uninterrupted)
 
 
+@pytest.mark.parametrize("is_in_an_epoch", [True, False])
+def test_another_number_of_processes_goes_on_between_epochs_only(
+    running_text: Path, tmp_path: Path, is_in_an_epoch: bool
+) -> None:
+    checkpoint = train(running_text, tmp_path, *(["--max-update", 5] if is_in_an_epoch else ["--max-epoch", 1]))
+    own = checkpoint["extra_state"]["StreamingLanguageModelingTask"]
+    own["states"] = own["states"] * 2
+    torch.save(checkpoint, tmp_path / "edited.pt")
+    (tmp_path / "edited.pt").replace(tmp_path / "checkpoint_last.pt")
+    if is_in_an_epoch:
+        with pytest.raises(InputError, match="by 2 processes, .* has 1: go on with as many"):
+            train(running_text, tmp_path, "--max-epoch", 1)
+        return
+    expected = train(running_text, tmp_path / "uninterrupted", "--max-epoch", 2)
+    assert_same(train(running_text, tmp_path, "--max-epoch", 2), expected)
+
+
 def test_learning_rate_follows_the_window(running_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, float]] = []
     train_step, step = StreamingLanguageModelingTask.train_step, FairseqOptimizer.step
@@ -90,6 +107,10 @@ def test_learning_rate_follows_the_window(running_text: Path, tmp_path: Path, mo
         (["--batch-size", 5000], "tokens, and cannot be 5,000 streams: lower --batch-size"),
         (["--tokens-per-sample", 2000], "which in 4 streams is less than a window of 2,000"),
         (["--valid-subset", "valid1"], "valid1.bin: no such set"),
+        (
+            ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1],
+            "--label-smoothing: recurrent_lm gives <s> and <pad> no probability",
+        ),
     ],
 )
 def test_bad_input(running_text: Path, tmp_path: Path, options: list[object], message: str) -> None:
