@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..modules import RecurrentStack
 from ..modules.dilated_convolution import DilatedCNN
 from ..modules.initialization import glorot_, standard_normal_
-from .options import check_sizes, complete, recurrent_layer, recurrent_layer_options
+from .options import check_layer_options, check_sizes, complete, recurrent_layer, recurrent_layer_options
 
 _NETWORKS = ChoiceEnum(["recurrent", "dilated_cnn"])
 _STARTS = ChoiceEnum(["glorot", "normal"])
@@ -57,6 +57,7 @@ class LongMemoryNetwork(BaseFairseqModel):
         if str(cfg.network) == "dilated_cnn":
             network: nn.Module = DilatedCNN(task.input_size, cfg.hidden_size, cfg.layers)
         else:
+            check_layer_options(cfg, task)
             kind, options = recurrent_layer(cfg)
             try:
                 network = RecurrentStack(kind, task.input_size, [cfg.hidden_size] * cfg.layers, options=options)

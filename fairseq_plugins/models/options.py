@@ -125,14 +125,45 @@ def recurrent_layer(cfg: Namespace | DictConfig, side: str = "") -> tuple[str, A
                 values[name] = _checked(full_name, value, own[name], kind)
             elif full_name != name:
                 raise InputError(f"{flag(full_name)} is no option of {kind.name} layers; leave it out")
-            else:
-                _check_minimum(name, value)
     options = kind.options(**values)
+    keep(cfg, **{prefix + name: getattr(options, name) for name in own})
+    return kind.name, options
+
+
+def check_layer_options(cfg: Namespace | DictConfig, task: FairseqTask, *sides: str) -> None:
+    """Raises InputError if an option is given that no side's layers have. Checkpoints may hold such, since earlier
+    versions did not look at them."""
+    if is_from_checkpoint(task):
+        return
+    kinds = {str(getattr(cfg, f"{side}_recurrent_layer")) for side in sides} or {str(cfg.recurrent_layer)}
+    if not kinds <= RECURRENT_KINDS.keys():
+        return  # :func:`recurrent_layer` says so
+    for name, of_kinds in _options_by_name().items():
+        takers = [kind.name for kind, _ in of_kinds]
+        if getattr(cfg, name) is not None and kinds.isdisjoint(takers):
+            raise InputError(
+                f"{flag(name)} is an option of {', '.join(takers)} layers, not of {' or '.join(sorted(kinds))}: "
+                "leave it out, or choose other layers"
+            )
+
+
+def takes_layer_option(kinds: Iterable[str], name: str) -> bool:
+    """Whether an option of layers is one of any of these kinds, or is no option of layers."""
+    of_kinds = _options_by_name().get(name)
+    return of_kinds is None or not {kind.name for kind, _ in of_kinds}.isdisjoint(kinds)
+
+
+def keep(cfg: Namespace | DictConfig, **values: Any) -> None:
+    """Writes into the configuration what a checkpoint has to say of its model."""
     for written in filter(None, (cfg, _copied_from(cfg))):
         with _growing(written):
-            for name in own:
-                setattr(written, prefix + name, getattr(options, name))
-    return kind.name, options
+            for name, value in values.items():
+                setattr(written, name, value)
+
+
+def is_from_checkpoint(task: FairseqTask) -> bool:
+    """Whether the model that a task builds now gets its weights from a checkpoint, and needs no file of vectors."""
+    return getattr(task, "is_from_checkpoint", False)
 
 
 def _options_by_name() -> dict[str, list[tuple[RecurrentKind, dataclasses.Field]]]:
@@ -174,16 +205,10 @@ def _checked(name: str, value: Any, of_kind: dataclasses.Field, kind: RecurrentK
         value = str(value)
         if value not in choices:
             raise InputError(f"{flag(name)} {value}: {kind.name} layers take {', '.join(choices)}")
-    _check_minimum(name, value, of_kind)
+    minimum = of_kind.metadata.get("minimum")
+    if minimum is not None and value < minimum:
+        raise InputError(f"{flag(name)} must be at least {minimum}, not {value}")
     return value
-
-
-def _check_minimum(name: str, value: Any, of_kind: dataclasses.Field | None = None) -> None:
-    fields = [of_kind] if of_kind else [each for _, each in _options_by_name()[name]]
-    for each in fields:
-        minimum = each.metadata.get("minimum")
-        if minimum is not None and value < minimum:
-            raise InputError(f"{flag(name)} must be at least {minimum}, not {value}")
 
 
 def flag(name: str) -> str:
@@ -249,6 +274,8 @@ def check_sharing(cfg: Namespace | DictConfig, task: FairseqTask) -> None:
         raise InputError(
             "--share-all-embeddings takes its table from --encoder-embed-path; leave out --decoder-embed-path"
         )
+    if getattr(cfg, "decoder_freeze_embed", False) and not cfg.encoder_freeze_embed:
+        raise InputError("--share-all-embeddings: its table is frozen by --encoder-freeze-embed")
 
 
 def build_embeddings(

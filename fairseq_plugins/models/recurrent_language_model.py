@@ -33,7 +33,7 @@ from ..kernels.linear import linear
 from ..modules import LockedDropout, RecurrentStack, embedding_dropout, reorder_states
 from ..modules.dropout import Dropout
 from .carried_states import CarriedStates
-from .options import check_sizes, complete, flag, recurrent_layer, recurrent_layer_options
+from .options import check_layer_options, check_sizes, complete, flag, recurrent_layer, recurrent_layer_options
 
 IMPOSSIBLE = -1e4
 """The logit of what cannot be; its probability is 0 in every precision, and its gradient too."""
@@ -84,6 +84,7 @@ class RecurrentLanguageModel(FairseqLanguageModel):
                 "this language model was trained on streams of text, whose states it carries on: "
                 "say --task streaming_language_modeling"
             )
+        check_layer_options(cfg, task)
         check_sizes(cfg, ("decoder_embed_dim", "decoder_hidden_size", "decoder_layers"))
         for name in DROPOUTS:
             if not 0 <= getattr(cfg, name) < 1:

@@ -40,9 +40,11 @@ from .options import (
     PretrainedEmbeddingOptions,
     SharingOptions,
     build_embeddings,
+    check_layer_options,
     check_sharing,
     check_sizes,
     complete,
+    is_from_checkpoint,
     load_pretrained,
     position_options,
     recurrent_layer,
@@ -93,7 +95,7 @@ class RecurrentSeq2SeqModel(FairseqEncoderDecoderModel):
         complete(cfg, RecurrentSeq2SeqConfig)
         _check(cfg, task)
         encoder_embed, decoder_embed = build_embeddings(
-            cfg, task, lambda dictionary, side: _embedding(cfg, side, dictionary)
+            cfg, task, lambda dictionary, side: _embedding(cfg, side, dictionary, not is_from_checkpoint(task))
         )
         encoder = RecurrentEncoder(task.source_dictionary, encoder_embed, cfg)
         stack = encoder.stack
@@ -350,9 +352,10 @@ def _check(cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> None:
     if getattr(task.cfg, "left_pad_target", False):
         raise InputError("--left-pad-target is not supported: the decoder's recurrence starts at the first position")
     check_sharing(cfg, task)
+    check_layer_options(cfg, task, "encoder", "decoder")
 
 
-def _embedding(cfg: RecurrentSeq2SeqConfig, side: str, dictionary: Dictionary) -> nn.Embedding:
+def _embedding(cfg: RecurrentSeq2SeqConfig, side: str, dictionary: Dictionary, reads_files: bool) -> nn.Embedding:
     embed_dim, path, freeze = (getattr(cfg, f"{side}_{name}") for name in ("embed_dim", "embed_path", "freeze_embed"))
     embedding = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
     std = cfg.embed_init_std
@@ -361,7 +364,7 @@ def _embedding(cfg: RecurrentSeq2SeqConfig, side: str, dictionary: Dictionary) -
         std = embed_dim**-0.5 if is_output else EMBED_INIT_STD
     nn.init.normal_(embedding.weight, std=std)
     nn.init.zeros_(embedding.weight[dictionary.pad()])
-    if path is not None:
+    if path is not None and reads_files:
         load_pretrained(embedding, dictionary, path)
     embedding.weight.requires_grad = not freeze
     return embedding

@@ -19,7 +19,14 @@ from ..errors import InputError
 from ..files import read_lines
 from ..modules import CharacterEncoder, ContextEncoder, Highway, Linear, RecurrentStack
 from ..modules.dropout import Dropout
-from .options import check_sizes, recurrent_layer, recurrent_layer_options
+from .options import (
+    check_layer_options,
+    check_sizes,
+    is_from_checkpoint,
+    keep,
+    recurrent_layer,
+    recurrent_layer_options,
+)
 
 
 @dataclass
@@ -42,6 +49,10 @@ class WordOptions(FairseqDataclass):
     context_encoder: Optional[str] = field(  # noqa: UP045
         default=None,
         metadata={"help": "weights of two bidirectional LSTM layers over the word vectors, laid out as CoVe's"},
+    )
+    context_hidden_size: int = field(
+        default=300,
+        metadata={"help": "size of each direction of --context-encoder; set from its file, for checkpoints"},
     )
     tag_embed_dim: int = field(default=50, metadata={"help": "size of the vectors of part-of-speech tags, if any"})
 
@@ -75,7 +86,7 @@ class TextEncoder(nn.Module):
     Args:
         cfg: the options.
         task: with the dictionaries of words and, where there are some, of part-of-speech tags. Where it builds the
-            model of a checkpoint, vectors are not read from their file again.
+            model of a checkpoint, no file of vectors or weights is read again.
 
     Raises:
         InputError: an option that makes no sense, or a file that cannot be used.
@@ -84,8 +95,9 @@ class TextEncoder(nn.Module):
     def __init__(self, cfg: Namespace | DictConfig, task: FairseqTask) -> None:
         super().__init__()
         check_sizes(cfg, ("embed_dim", "hidden_size", "layers"))
-        reads_vectors = not getattr(task, "is_from_checkpoint", False)
-        self.words = WordRepresentation(cfg, task.source_dictionary, task.tag_dictionary, reads_vectors)
+        check_layer_options(cfg, task)
+        reads_files = not is_from_checkpoint(task)
+        self.words = WordRepresentation(cfg, task.source_dictionary, task.tag_dictionary, reads_files)
         size = self.words.output_size
         self.dropout = Dropout(cfg.dropout)
         self.projection: nn.Module = nn.Identity()
@@ -115,13 +127,13 @@ class WordRepresentation(nn.Module):
     """
 
     def __init__(
-        self, cfg: Namespace | DictConfig, dictionary: Dictionary, tags: Dictionary | None, reads_vectors: bool
+        self, cfg: Namespace | DictConfig, dictionary: Dictionary, tags: Dictionary | None, reads_files: bool
     ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(len(dictionary), cfg.embed_dim, padding_idx=dictionary.pad())
         nn.init.normal_(self.embedding.weight, std=cfg.embed_init_std)
         if cfg.embed_path is not None:
-            if reads_vectors:
+            if reads_files:
                 load_word_vectors(self.embedding, dictionary, cfg.embed_path)
             self.embedding.weight.requires_grad_(cfg.train_embed)
         nn.init.zeros_(self.embedding.weight[dictionary.pad()])
@@ -134,7 +146,11 @@ class WordRepresentation(nn.Module):
             self.characters = CharacterEncoder(words, cfg.character_embed_dim, cfg.character_hidden_size)
             self.output_size += self.characters.output_size
         if cfg.context_encoder is not None:
-            self.context = load_context_encoder(cfg.context_encoder, cfg.embed_dim)
+            if reads_files:
+                self.context = load_context_encoder(cfg.context_encoder, cfg.embed_dim)
+                keep(cfg, context_hidden_size=self.context.hidden_size)
+            else:
+                self.context = ContextEncoder(cfg.embed_dim, cfg.context_hidden_size)
             self.output_size += self.context.output_size
         if tags is not None:
             self.tags = nn.Embedding(len(tags), cfg.tag_embed_dim, padding_idx=tags.pad())
@@ -193,7 +209,7 @@ def load_context_encoder(path: str, embed_dim: int) -> ContextEncoder:
     """
     try:
         weights: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        encoder = ContextEncoder({name.removeprefix("rnn."): tensor for name, tensor in weights.items()})
+        encoder = ContextEncoder.of({name.removeprefix("rnn."): tensor for name, tensor in weights.items()})
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; --context-encoder names weights laid out as CoVe's") from None
     except Exception as error:  # whatever a damaged file leads torch.load to

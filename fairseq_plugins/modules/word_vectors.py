@@ -52,30 +52,37 @@ class ContextEncoder(nn.Module):
     their published file, those of ``torch.nn.LSTM(300, 300, num_layers=2, bidirectional=True)``.
 
     Args:
-        weights: the names of that LSTM's parameters → tensors.
-
-    Raises:
-        ValueError: one is missing, or of another shape.
+        input_size: of the word vectors.
+        hidden_size: H, of each direction.
     """
 
     LAYERS = 2
 
-    def __init__(self, weights: Mapping[str, Tensor]) -> None:
+    def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
+        self.input_size, self.hidden_size, self.output_size = input_size, hidden_size, 2 * hidden_size
+        self.network = RecurrentStack("lstm", input_size, [hidden_size] * self.LAYERS, bidirectional=True)
+        self.requires_grad_(False)
+
+    @classmethod
+    def of(cls, weights: Mapping[str, Tensor]) -> ContextEncoder:
+        """The one with the parameters of that LSTM, by their names there.
+
+        Raises:
+            ValueError: one is missing, or of another shape.
+        """
         if "weight_ih_l0" not in weights or "weight_hh_l0" not in weights:
             raise ValueError("no weight_ih_l0 and weight_hh_l0 there")
-        self.input_size, hidden_size = weights["weight_ih_l0"].size(1), weights["weight_hh_l0"].size(1)
-        self.network = RecurrentStack("lstm", self.input_size, [hidden_size] * self.LAYERS, bidirectional=True)
-        self.output_size = 2 * hidden_size
-        for layer in range(self.LAYERS):
-            for networks, suffix in (self.network.layers, ""), (self.network.backward_layers, "_reverse"):
+        encoder = cls(weights["weight_ih_l0"].size(1), weights["weight_hh_l0"].size(1))
+        for layer in range(cls.LAYERS):
+            for networks, suffix in (encoder.network.layers, ""), (encoder.network.backward_layers, "_reverse"):
                 for name in "weight_ih", "weight_hh", "bias_ih", "bias_hh":
                     source, target = f"{name}_l{layer}{suffix}", getattr(networks[layer].rnn, f"{name}_l0")
                     if source not in weights or weights[source].shape != target.shape:
                         raise ValueError(f"{source} of the shape {tuple(target.shape)} was expected")
                     with torch.no_grad():
                         target.copy_(weights[source])
-        self.requires_grad_(False)
+        return encoder
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (T, B, D), right-padded, lengths (B,) -> (T, B, 2 * H)."""

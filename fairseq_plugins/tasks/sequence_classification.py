@@ -82,10 +82,6 @@ class LabelledTextsTask(FairseqTask):
                 raise InputError(f"{path}: no such file; give the bin/ of labelled texts (scripts/prepare_*.sh)")
         return cls(cfg, found["input0"], found["label"], found.get("tags0"))
 
-    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
-        self.is_from_checkpoint = from_checkpoint
-        return super().build_model(cfg, from_checkpoint)
-
     @property
     def source_dictionary(self) -> Dictionary:
         return self.dictionary

@@ -111,7 +111,7 @@ def test_a_model_without_sides_has_one_kind() -> None:
     ("options", "message"),
     [
         ({"encoder_channels": 0, "encoder_recurrent_layer": "mc_rnn"}, "--encoder-channels must be at least 1, not 0"),
-        ({"order": 0}, "--order must be at least 1, not 0"),
+        ({"order": 0, "decoder_recurrent_layer": "ho_rnn"}, "--order must be at least 1, not 0"),
         ({"encoder_channels": 3}, "--encoder-channels is no option of lstm layers; leave it out"),
         (
             {"decoder_recurrent_layer": "sru"},

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from argparse import Namespace
 
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from fairseq_plugins.models.presets import PRESETS
+from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig
 
 
 def test_user_options_win_over_the_architecture() -> None:
@@ -21,10 +23,22 @@ def test_texts_are_one_line_each() -> None:
         assert preset.text and "\n" not in preset.text and not preset.text.endswith(".")
 
 
+def test_other_layers_do_not_get_the_options_of_the_architectures_own() -> None:
+    args = Namespace(recurrent_layer="lstm")
+    ARCH_CONFIG_REGISTRY["mc_rnn_lm_ptb"](args)
+    assert not hasattr(args, "channels") and args.dropout == 0.25
+
+
 def test_checkpoints_of_before_an_option_do_not_get_the_architectures_value_of_it() -> None:
     new = Namespace(channels=2)
     ARCH_CONFIG_REGISTRY["mc_rnn_iwslt_de_en"](new)
     assert (new.channels, new.connection_rate) == (2, 0.1)
-    earlier = Namespace(**{name: value for name, value in vars(new).items() if name != "connection_rate"})
+    written_out = {name: value for name, value in vars(new).items() if name != "connection_rate"}
+    command_line = Namespace(**written_out)
+    ARCH_CONFIG_REGISTRY["mc_rnn_iwslt_de_en"](command_line)
+    assert command_line.connection_rate == 0.1
+    defaults = {field.name: field.default for field in dataclasses.fields(RecurrentSeq2SeqConfig)}
+    earlier = Namespace(**{**defaults, **written_out})
+    del earlier.connection_rate
     ARCH_CONFIG_REGISTRY["mc_rnn_iwslt_de_en"](earlier)
     assert not hasattr(earlier, "connection_rate")

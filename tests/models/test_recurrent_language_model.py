@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from fairseq_plugins.criterions.activation_regularization import ActivationRegularizedCrossEntropyCriterion
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.carried_states import CarriedStates
+from fairseq_plugins.models.options import takes_layer_option
 from fairseq_plugins.models.recurrent_language_model import RecurrentLanguageModel, RecurrentLanguageModelConfig
 from fairseq_plugins.modules import RECURRENT_KINDS
 from tests.models.tasks import WORDS, build_architecture, make_task
@@ -43,16 +44,19 @@ def make_model(seed: int = 0, task: SimpleNamespace | None = None, **options) ->
 def models(draw: st.DrawFn) -> RecurrentLanguageModel:
     kind = draw(st.sampled_from(sorted(RECURRENT_KINDS)))
     input_layer = draw(st.sampled_from(["own", "tied", "one_hot"]))
+    of_layers = {
+        "cell": draw(st.sampled_from(["lstm", "gru"])),
+        "connection": draw(st.sampled_from(["state", "gate"])),
+        "channels": draw(st.integers(1, 4)),
+        "first_dilation": draw(st.integers(1, 3)),
+    }
     return make_model(
         seed=draw(st.integers(0, 100)),
         recurrent_layer=kind,
+        **{name: value for name, value in of_layers.items() if takes_layer_option([kind], name)},
         share_decoder_input_output_embed=input_layer == "tied",
         one_hot=input_layer == "one_hot",
         decoder_layers=draw(st.integers(1, 3)),
-        cell=draw(st.sampled_from(["lstm", "gru"])),
-        connection=draw(st.sampled_from(["state", "gate"])),
-        channels=draw(st.integers(1, 4)),
-        first_dilation=draw(st.integers(1, 3)),
     )
 
 

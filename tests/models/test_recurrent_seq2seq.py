@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.models.options import takes_layer_option
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig, RecurrentSeq2SeqModel
 from fairseq_plugins.modules import RECURRENT_KINDS
 from tests.models.tasks import WORDS, build_architecture, check_beam_reordering, make_task, pad, sentences
@@ -25,7 +26,9 @@ def make_model(task: SimpleNamespace | None = None, seed: int = 0, **options) ->
     sizes = dict.fromkeys(["encoder_embed_dim", "encoder_hidden_size", "decoder_embed_dim", "decoder_hidden_size"], 6)
     torch.manual_seed(seed)
     # Equal connections would hide it if one were taken for another.
-    cfg = RecurrentSeq2SeqConfig(**{**sizes, "connection_init": "orthogonal", **options})
+    if "mc_rnn" in (options.get("encoder_recurrent_layer"), options.get("decoder_recurrent_layer")):
+        options = {"connection_init": "orthogonal", **options}
+    cfg = RecurrentSeq2SeqConfig(**{**sizes, **options})
     model = RecurrentSeq2SeqModel.build_model(cfg, task or make_task()).double().eval()
     # Larger weights than at the start of training, so that nothing hides in the tolerance.
     with torch.no_grad():
@@ -39,18 +42,21 @@ def models(draw: st.DrawFn) -> RecurrentSeq2SeqModel:
     kinds = {
         f"{side}_recurrent_layer": draw(st.sampled_from(sorted(RECURRENT_KINDS))) for side in ("encoder", "decoder")
     }
+    of_layers = {
+        "first_dilation": draw(st.integers(1, 2)),
+        "fusion": draw(st.sampled_from(["convolution", "concat"])),
+        "rcrn_output_gate": draw(st.sampled_from(["sigmoid", "linear"])),
+        "cell": draw(st.sampled_from(["lstm", "gru"] if "rcrn" in kinds.values() else ["lstm", "gru", "rnn"])),
+        "connection": draw(st.sampled_from(["state", "gate"])),
+        "channels": draw(st.integers(1, 4)),
+    }
     return make_model(
         seed=draw(st.integers(0, 100)),
         **kinds,
-        first_dilation=draw(st.integers(1, 2)),
-        fusion=draw(st.sampled_from(["convolution", "concat"])),
-        rcrn_output_gate=draw(st.sampled_from(["sigmoid", "linear"])),
+        **{name: value for name, value in of_layers.items() if takes_layer_option(kinds.values(), name)},
         decoder_attention=draw(st.sampled_from(["input-feed", "output"])),
         encoder_layers=draw(st.integers(1, 2)),
         decoder_layers=draw(st.integers(1, 3)),
-        cell=draw(st.sampled_from(["lstm", "gru"] if "rcrn" in kinds.values() else ["lstm", "gru", "rnn"])),
-        connection=draw(st.sampled_from(["state", "gate"])),
-        channels=draw(st.integers(1, 4)),
     )
 
 
@@ -215,10 +221,17 @@ def test_pretrained_embeddings(tmp_path: Path) -> None:
     "options, task, message",
     [
         ({"encoder_layers": 0}, make_task(), "--encoder-layers must be at least 1, not 0"),
-        ({"channels": 0}, make_task(), "--channels must be at least 1, not 0"),
+        ({"channels": 0, "decoder_recurrent_layer": "mc_rnn"}, make_task(), "--channels must be at least 1, not 0"),
+        ({"channels": 3}, make_task(), "--channels is an option of mc_rnn layers, not of lstm: leave it out, or"),
+        (
+            {"cell": "gru", "decoder_recurrent_layer": "hm_rnn"},
+            make_task(),
+            "--cell is an option of dilated_rnn, ho_rnn, mc_rnn, rcrn layers, not of hm_rnn or lstm",
+        ),
         ({"share_all_embeddings": True}, make_task(9, 10), "needs a joined dictionary"),
         ({"share_all_embeddings": True, "decoder_embed_dim": 8}, make_task(), "needs equal sizes"),
         ({"share_all_embeddings": True, "decoder_embed_path": "x"}, make_task(), "leave out --decoder-embed-path"),
+        ({"share_all_embeddings": True, "decoder_freeze_embed": True}, make_task(), "is frozen by --encoder-freeze"),
         ({"encoder_embed_path": "absent.txt"}, make_task(), "absent.txt: cannot be read as embeddings"),
         ({"encoder_recurrent_layer": "rcrn", "cell": "rnn"}, make_task(), "--cell rnn: rcrn layers take lstm, gru"),
         (

@@ -163,6 +163,12 @@ def test_a_context_encoder_in_cove_s_layout(tmp_path: Path) -> None:
     assert not any(parameter.requires_grad for parameter in words.context.parameters())
     with pytest.raises(InputError, match="it reads word vectors of 6, but --embed-dim is 5"):
         classifier(embed_dim=5, context_encoder=str(path))
+    path.rename(tmp_path / "moved away")
+    cfg = SequenceClassifierConfig(**{**SMALL, "context_encoder": str(path)})
+    cfg.context_hidden_size = 4
+    task = labelled_task()
+    task.is_from_checkpoint = True
+    SequenceClassifier.build_model(cfg, task).encoder.load_state_dict(model.encoder.state_dict())
     torch.save({"weight": torch.zeros(2)}, path)
     with pytest.raises(InputError, match="cannot be read as a context encoder's weights: no weight_ih_l0"):
         classifier(context_encoder=str(path))

@@ -61,10 +61,10 @@ def test_words_by_characters() -> None:
 def test_context_of_ragged_texts_is_that_of_packed_ones() -> None:
     torch.manual_seed(0)
     published = torch.nn.LSTM(3, 2, num_layers=2, bidirectional=True)
-    encoder = ContextEncoder(published.state_dict())
+    encoder = ContextEncoder.of(published.state_dict())
     x, lengths = torch.randn(5, 3, 3), torch.tensor([5, 2, 1])
     packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths)
     expected, _ = torch.nn.utils.rnn.pad_packed_sequence(published(packed)[0])
     torch.testing.assert_close(encoder(x, lengths), expected)
     with pytest.raises(ValueError, match="weight_hh_l1 of the shape \\(8, 2\\) was expected"):
-        ContextEncoder({**published.state_dict(), "weight_hh_l1": torch.zeros(1, 1)})
+        ContextEncoder.of({**published.state_dict(), "weight_hh_l1": torch.zeros(1, 1)})
