@@ -143,6 +143,9 @@ def main() -> None:
         valid_share=None if arguments.valid else arguments.valid_share,
         is_ranking=arguments.group is not None,
         has_tags=bool(tags),
+        label=arguments.label,
+        group=arguments.group,
+        tag_columns=tags,
         metric="ranking" if arguments.group else "accuracy",
         **common_choices(arguments),
     )

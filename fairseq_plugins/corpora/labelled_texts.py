@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from fairseq_plugins.corpora.codec import Codec
 from fairseq_plugins.corpora.lines import map_lines, text_writer
-from fairseq_plugins.corpora.pipeline import Run, add_run_arguments
+from fairseq_plugins.corpora.pipeline import Run, add_run_arguments, checksum
 from fairseq_plugins.corpora.preparation import Preparation, result
 from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, SYMBOLS, UNKNOWN, check_symbols
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer
@@ -45,6 +45,9 @@ class Example(NamedTuple):
     tags: tuple[str, ...] = ()
     """One tag for each token of each text, where there are some."""
 
+
+_LATER_CHOICES = {"label", "group", "tag_columns", "vectors_checksum"}
+"""What records of earlier versions do not say."""
 
 RANKING_LABELS = ("0", "1")
 """What a candidate is to its question: a wrong answer or a right one."""
@@ -86,6 +89,12 @@ class LabelledTextsPreparation(Preparation):
     drops_all_right: bool = False
     """Held-out questions with right candidates alone were left out too."""
     has_tags: bool = False
+    label: str | None = None
+    """The column of the label, or which labels where a data set has several; None where there are no others."""
+    group: str | None = None
+    """The column of the questions' numbers, where there are several columns."""
+    tag_columns: list[str] = dataclasses.field(default_factory=list)
+    vectors_checksum: str | None = None
     metric: str = dataclasses.field(default="accuracy", kw_only=True)
     labels: list[str] = result(list)
     """The classes, in the order of their numbers."""
@@ -165,6 +174,27 @@ class LabelledTextsRun(Run):
     def steps(self) -> Mapping[str, Callable[[], Any]]:
         return {"texts": self._write_texts, "dictionary": self._write_dictionary, "bin": self._write_bin}
 
+    def confirmed(self, differing: list[str], prepared: Preparation) -> list[str]:
+        if not differing or not {*differing} <= _LATER_CHOICES:
+            return differing
+        kept, _ = self._sets()
+        steps, train = self.preparation, kept["train"]
+        files = {
+            "label": {"raw/train.label": [example.label for example in train]},
+            "group": {"raw/train.group": [example.group for example in train]},
+            "tag_columns": {
+                f"tokens/train.{name}": [steps._cut(example.tags[side]) for example in train]
+                for side, name in enumerate(steps.tags)
+            },
+        }
+        said = prepared.choices()
+        return [
+            name
+            for name in differing
+            if said[name]
+            or any(list(read_lines(self.output / file)) != lines for file, lines in files.get(name, {}).items())
+        ]
+
     def results(self) -> dict[str, Any]:
         texts = self.found["texts"]
         splits = {name: {**self.given.get(name, {}), **counts} for name, counts in texts["splits"].items()}
@@ -178,14 +208,10 @@ class LabelledTextsRun(Run):
     def _write_texts(self) -> dict[str, Any]:
         """``raw/`` and ``tokens/``; returns the labels, and what was read and kept of each split."""
         steps = self.preparation
-        read = {name: list(self._read(paths)) for name, paths in self.inputs.items()}
-        counts = {name: {"read": len(examples)} for name, examples in read.items()}
-        kept = {name: self._kept(name, examples) for name, examples in read.items()}
-        labels = list(RANKING_LABELS) if steps.is_ranking else sorted({example.label for example in kept["train"]})
-        if "valid" not in kept and (steps.valid_share or steps.valid_count):
-            kept["train"], valid = self._held_out(kept["train"])
-            counts["valid"] = {"held_out": len(valid)}
-            kept["valid"] = self._kept("valid", valid)
+        kept, counts = self._sets()
+        learned = [examples for name, examples in kept.items() if name == "train" or "held_out" in counts[name]]
+        found = {example.label for examples in learned for example in examples}
+        labels = list(RANKING_LABELS) if steps.is_ranking else sorted(found)
         for examples in kept.values():
             check_labels(examples, labels)
         if len(labels) < 2:
@@ -198,6 +224,18 @@ class LabelledTextsRun(Run):
                 self._write_split(name, examples, raw, tokens)
                 counts[name]["kept"] = len(examples)
         return {"splits": counts, "labels": labels}
+
+    def _sets(self) -> tuple[dict[str, list[Example]], dict[str, dict[str, int]]]:
+        """The examples of each split that are kept, and how many there were."""
+        steps = self.preparation
+        read = {name: list(self._read(paths)) for name, paths in self.inputs.items()}
+        counts = {name: {"read": len(examples)} for name, examples in read.items()}
+        kept = {name: self._kept(name, examples) for name, examples in read.items()}
+        if "valid" not in kept and (steps.valid_share or steps.valid_count):
+            kept["train"], valid = self._held_out(kept["train"])
+            counts["valid"] = {"held_out": len(valid)}
+            kept["valid"] = self._kept("valid", valid)
+        return kept, counts
 
     def _write_split(self, name: str, examples: Sequence[Example], raw: Path, tokens: Path) -> None:
         steps = self.preparation
@@ -427,5 +465,6 @@ def common_choices(arguments: argparse.Namespace) -> dict[str, Any]:
         "dictionary_size": arguments.words,
         "min_count": min_count,
         "vectors": None if arguments.vectors is None else arguments.vectors.name,
+        "vectors_checksum": None if arguments.vectors is None else checksum(arguments.vectors),
         "seed": arguments.seed,
     }

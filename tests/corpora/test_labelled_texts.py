@@ -19,7 +19,7 @@ from fairseq_plugins.corpora import (
     trec,
 )
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation, LabelledTextsRun
-from fairseq_plugins.errors import InputError
+from fairseq_plugins.errors import CommandError, InputError
 from fairseq_plugins.files import read_lines
 
 ROWS = [("Good dog!", "yes"), ("Bad  dog.", "no"), ("A cat", "no"), ("Some cats", "yes"), ("good cats", "yes")]
@@ -231,6 +231,70 @@ def test_vectors_bring_words_of_held_out_texts(tmp_path: Path, monkeypatch: pyte
     assert "cats" in known and "Some" not in known, "a vector for unknown words is learned from rare ones"
 
 
+def made_earlier(folder: Path) -> None:
+    """Makes a record one of an earlier version, which did not say which columns were read."""
+    path = folder / "preparation.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    for name in "label", "group", "tag_columns", "vectors_checksum":
+        del record[name]
+    path.write_text(json.dumps(record), encoding="utf-8")
+
+
+@pytest.mark.parametrize("is_earlier", [False, True])
+def test_other_columns_are_another_preparation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_earlier: bool
+) -> None:
+    header = ("q", "a", "y", "y2", "g", "g2", "t", "t2", "u")
+    values = [(q, a, y, str(1 - int(y)), g, f"other {g}", "N", "V", "N") for q, a, y, g in ranked(25)]
+    rows = [(q.split()[0], a.split()[0], *rest) for q, a, *rest in values]
+    train, out = table(tmp_path / "train.tsv", rows, header), tmp_path / "out"
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("so 1 2\n", encoding="utf-8")
+    options = {"--train": train, "--label": "y", "--group": "g", "--vectors": vectors, "--output": out}
+    more = ["--text", "q", "--text", "a", "--tags", "t", "--tags"]
+
+    def prepared(tags: str = "t2", **others: object) -> LabelledTextsPreparation:
+        chosen = options | {f"--{name}": value for name, value in others.items()}
+        return run(labelled_tables, monkeypatch, *more, tags, *(part for option in chosen.items() for part in option))
+
+    prepared()
+    if is_earlier:
+        made_earlier(out)
+    record = (out / "preparation.json").read_bytes()
+    prepared()
+    for name, others in {
+        "label": {"label": "y2"},
+        "group": {"group": "g2"},
+        "tag_columns": {"tags": "u"},
+        "label, group": {"label": "y2", "group": "g2"},
+        "seed": {"seed": 5},
+    }.items():
+        # Where the record does not say it, other questions of the training set look like other columns.
+        listed = f"{name}.*" if is_earlier else name
+        with pytest.raises(InputError, match=rf"out was prepared otherwise \({listed}\): remove it, or name another"):
+            prepared(**others)
+    assert (out / "preparation.json").read_bytes() == record
+    vectors.write_text("so 3 4\n", encoding="utf-8")
+    if not is_earlier:
+        with pytest.raises(InputError, match=r"out was prepared otherwise \(vectors_checksum\)"):
+            prepared()
+
+
+def test_another_label_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = table(tmp_path / "train.tsv", [(text, label, f"day{label}") for text, label in ROWS], ("t", "label", "day"))
+    options = ["--train", train, "--valid", train, "--text", "t", "--output", tmp_path / "out"]
+
+    def killed(run: LabelledTextsRun) -> list[str]:
+        raise CommandError("as if killed: what is finished is kept")
+
+    with monkeypatch.context() as patch, pytest.raises(CommandError):
+        patch.setattr(LabelledTextsRun, "_write_bin", killed)
+        run(labelled_tables, monkeypatch, *options, "--label", "label")
+    assert (tmp_path / "out/dictionary").is_dir()
+    assert run(labelled_tables, monkeypatch, *options, "--label", "day").labels == ["dayno", "dayyes"]
+    assert set(lines(tmp_path / "out/raw/train.label")) == {"dayno", "dayyes"}
+
+
 def test_trec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     questions = ["NUM:dist How far is it ?", "HUM:ind Who was Andr\xe9 ?"] * 6
     for name in "train", "test":
@@ -240,6 +304,13 @@ def test_trec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert prepared.labels == ["HUM", "NUM"] and prepared.splits["valid"]["kept"] == 1
     assert "who was andré ?" in lines(tmp_path / "out/tokens/test.input0")
     assert run(trec, monkeypatch, *options, "--fine", "--output", tmp_path / "fine").labels == ["HUM:ind", "NUM:dist"]
+    for name, same, other in ("out", [], ["--fine"]), ("fine", ["--fine"], []):
+        for is_earlier in False, True:
+            if is_earlier:
+                made_earlier(tmp_path / name)
+            run(trec, monkeypatch, *options, *same, "--output", tmp_path / name)
+            with pytest.raises(InputError, match=rf"{name} was prepared otherwise \(label\)"):
+                run(trec, monkeypatch, *options, *other, "--output", tmp_path / name)
     (tmp_path / "test").write_text("How far\n", encoding="utf-8")
     with pytest.raises(InputError, match="test, line 1: 'How' is no label such as NUM:dist"):
         run(trec, monkeypatch, *options, "--output", tmp_path / "wrong")
