@@ -3,6 +3,7 @@
 ==================================  ================================================================================
 ``preparation``                     the record of a preparation, ``preparation.json``: what consumers ask
 ``codec``                           text ↔ what fairseq reads of it; ``tokenizers`` and ``subwords`` are its parts
+``symbols``                         fairseq's own, which no text may hold
 ``pipeline``                        steps that go on where they were interrupted; ``lines`` is about files of text
 ``pairs``                           a kind: parallel texts; ``parallel_text``: ``scripts/prepare_parallel.sh``
 ``iwslt14``, ``nist``, ``gigaword`` data sets, of pairs

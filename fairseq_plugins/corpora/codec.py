@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fairseq_plugins.corpora.subwords import SubwordModel
+from fairseq_plugins.corpora.symbols import UNKNOWN
 from fairseq_plugins.corpora.tokenizers import Tokenizer
-
-UNKNOWN = "<unk>"
-"""fairseq's symbol for a word that its dictionary does not hold."""
 
 
 class Word(NamedTuple):

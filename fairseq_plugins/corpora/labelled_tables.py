@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def read_table(paths: Sequence[Path], columns: Sequence[str], separator: str | N
         separator: between columns; None for JSON lines.
 
     Raises:
-        InputError: a column is missing, or a line is no JSON; the message names file and line.
+        InputError: a column is missing, a line is no JSON, or a value in it no string and no number; the message names
+            file and line.
     """
     for path in paths:
         places: list[int] | None = [int(name) - 1 for name in columns] if all(map(str.isdecimal, columns)) else None
@@ -74,7 +76,14 @@ def _json_value(place: str, line: str, name: str) -> str:
     if not isinstance(values, dict) or name not in values:
         hint = nearest(name, values) if isinstance(values, dict) else ""
         raise InputError(f"{place}: there is no '{name}'{hint}")
-    return str(values[name])
+    value = values[name]
+    if isinstance(value, bool):
+        # As the file has it, not as Python does.
+        return json.dumps(value)
+    if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+        kind = {type(None): "null", list: "a list", dict: "an object", float: "no number"}[type(value)]
+        raise InputError(f"{place}: '{name}' is {kind}: write a string or a number, or leave the line out")
+    return str(value)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -134,6 +143,9 @@ def main() -> None:
         valid_share=None if arguments.valid else arguments.valid_share,
         is_ranking=arguments.group is not None,
         has_tags=bool(tags),
+        label=arguments.label,
+        group=arguments.group,
+        tag_columns=tags,
         metric="ranking" if arguments.group else "accuracy",
         **common_choices(arguments),
     )

@@ -25,14 +25,12 @@ from typing import Any, NamedTuple
 
 from fairseq_plugins.corpora.codec import Codec
 from fairseq_plugins.corpora.lines import map_lines, text_writer
-from fairseq_plugins.corpora.pipeline import Run, add_run_arguments
+from fairseq_plugins.corpora.pipeline import Run, add_run_arguments, checksum
 from fairseq_plugins.corpora.preparation import Preparation, result
+from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, SYMBOLS, UNKNOWN, check_symbols
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer
 from fairseq_plugins.errors import InputError, nearest
 from fairseq_plugins.files import atomic_directory, read_lines
-
-SPECIAL_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")
-"""fairseq's, in every dictionary and not in its file."""
 
 
 class Example(NamedTuple):
@@ -47,6 +45,12 @@ class Example(NamedTuple):
     tags: tuple[str, ...] = ()
     """One tag for each token of each text, where there are some."""
 
+
+_LATER_CHOICES = {"label", "group", "tag_columns", "vectors_checksum"}
+"""What records of earlier versions do not say."""
+
+RANKING_LABELS = ("0", "1")
+"""What a candidate is to its question: a wrong answer or a right one."""
 
 Reader = Callable[[Sequence[Path]], Iterable[Example]]
 """The files of a split -> its examples."""
@@ -75,7 +79,7 @@ class LabelledTextsPreparation(Preparation):
     """A file of word vectors: the words of held-out texts that it has are in the dictionary too."""
     valid_share: float | None = None
     valid_count: int | None = None
-    """How much of the training set was taken out for validation."""
+    """How much of the training set was taken out for validation: examples, or whole questions in rankings."""
     seed: int = 1
     """Of that."""
     dropped_labels: list[str] = dataclasses.field(default_factory=list)
@@ -85,6 +89,12 @@ class LabelledTextsPreparation(Preparation):
     drops_all_right: bool = False
     """Held-out questions with right candidates alone were left out too."""
     has_tags: bool = False
+    label: str | None = None
+    """The column of the label, or which labels where a data set has several; None where there are no others."""
+    group: str | None = None
+    """The column of the questions' numbers, where there are several columns."""
+    tag_columns: list[str] = dataclasses.field(default_factory=list)
+    vectors_checksum: str | None = None
     metric: str = dataclasses.field(default="accuracy", kw_only=True)
     labels: list[str] = result(list)
     """The classes, in the order of their numbers."""
@@ -99,6 +109,10 @@ class LabelledTextsPreparation(Preparation):
         for name in ("max_length", "dictionary_size", "min_count", "valid_count"):
             if (value := getattr(self, name)) is not None and value <= 0:
                 raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive")
+        if self.dictionary_size is not None and self.dictionary_size <= SPECIAL_SYMBOLS:
+            raise InputError(
+                f"a dictionary of {self.dictionary_size} types has no words: {SPECIAL_SYMBOLS} are fairseq's own"
+            )
         if self.valid_share is not None and not 0 < self.valid_share < 1:
             raise InputError(f"valid-share is {self.valid_share}: it must be between 0 and 1")
 
@@ -160,6 +174,27 @@ class LabelledTextsRun(Run):
     def steps(self) -> Mapping[str, Callable[[], Any]]:
         return {"texts": self._write_texts, "dictionary": self._write_dictionary, "bin": self._write_bin}
 
+    def confirmed(self, differing: list[str], prepared: Preparation) -> list[str]:
+        if not differing or not {*differing} <= _LATER_CHOICES:
+            return differing
+        kept, _ = self._sets()
+        steps, train = self.preparation, kept["train"]
+        files = {
+            "label": {"raw/train.label": [example.label for example in train]},
+            "group": {"raw/train.group": [example.group for example in train]},
+            "tag_columns": {
+                f"tokens/train.{name}": [steps._cut(example.tags[side]) for example in train]
+                for side, name in enumerate(steps.tags)
+            },
+        }
+        said = prepared.choices()
+        return [
+            name
+            for name in differing
+            if said[name]
+            or any(list(read_lines(self.output / file)) != lines for file, lines in files.get(name, {}).items())
+        ]
+
     def results(self) -> dict[str, Any]:
         texts = self.found["texts"]
         splits = {name: {**self.given.get(name, {}), **counts} for name, counts in texts["splits"].items()}
@@ -173,13 +208,10 @@ class LabelledTextsRun(Run):
     def _write_texts(self) -> dict[str, Any]:
         """``raw/`` and ``tokens/``; returns the labels, and what was read and kept of each split."""
         steps = self.preparation
-        read = {name: list(self._read(paths)) for name, paths in self.inputs.items()}
-        counts = {name: {"read": len(examples)} for name, examples in read.items()}
-        kept = {name: self._kept(name, examples) for name, examples in read.items()}
-        labels = ["0", "1"] if steps.is_ranking else sorted({example.label for example in kept["train"]})
-        if "valid" not in kept and (steps.valid_share or steps.valid_count):
-            kept["train"], kept["valid"] = self._held_out(kept["train"])
-            counts["valid"] = {"held_out": len(kept["valid"])}
+        kept, counts = self._sets()
+        learned = [examples for name, examples in kept.items() if name == "train" or "held_out" in counts[name]]
+        found = {example.label for examples in learned for example in examples}
+        labels = list(RANKING_LABELS) if steps.is_ranking else sorted(found)
         for examples in kept.values():
             check_labels(examples, labels)
         if len(labels) < 2:
@@ -193,6 +225,18 @@ class LabelledTextsRun(Run):
                 counts[name]["kept"] = len(examples)
         return {"splits": counts, "labels": labels}
 
+    def _sets(self) -> tuple[dict[str, list[Example]], dict[str, dict[str, int]]]:
+        """The examples of each split that are kept, and how many there were."""
+        steps = self.preparation
+        read = {name: list(self._read(paths)) for name, paths in self.inputs.items()}
+        counts = {name: {"read": len(examples)} for name, examples in read.items()}
+        kept = {name: self._kept(name, examples) for name, examples in read.items()}
+        if "valid" not in kept and (steps.valid_share or steps.valid_count):
+            kept["train"], valid = self._held_out(kept["train"])
+            counts["valid"] = {"held_out": len(valid)}
+            kept["valid"] = self._kept("valid", valid)
+        return kept, counts
+
     def _write_split(self, name: str, examples: Sequence[Example], raw: Path, tokens: Path) -> None:
         steps = self.preparation
         for side, column in enumerate(steps.inputs):
@@ -202,6 +246,7 @@ class LabelledTextsRun(Run):
                 for (example, text), (_, line) in zip(texts, lines, strict=True):
                     if not line:
                         raise InputError(f"{example.place}: the {steps.texts[side]} is empty; write it or leave it out")
+                    check_symbols(example.place, line.split())
                     as_given.write(text + "\n")
                     encoded.write(line + "\n")
                     if steps.has_tags:
@@ -221,24 +266,37 @@ class LabelledTextsRun(Run):
         if steps.is_ranking:
             labels: dict[str, set[str]] = {}
             for example in kept:
+                if example.label not in RANKING_LABELS:
+                    raise InputError(
+                        f"{example.place}: the label {example.label!r} is neither 1, of a candidate that answers its "
+                        f"question, nor 0, of others"
+                    )
                 labels.setdefault(example.group, set()).add(example.label)
             needed = {"0", "1"} if steps.drops_all_right and name != "train" else {"1"}
             kept = [example for example in kept if needed <= labels[example.group]]
         if not kept:
-            files = ", ".join(str(path) for path in self.inputs.get(name, ()))
-            raise InputError(f"{files}: nothing to take as {name}: no example is left")
+            files = ", ".join(str(path) for path in self.inputs.get(name, self.inputs["train"]))
+            why = "no example is left"
+            if steps.is_ranking and examples:
+                why = "no question has a candidate of label 1, which answers it"
+                if "0" in needed:
+                    why += ", and one of label 0"
+            raise InputError(f"{files}: nothing to take as {name}: {why}")
         return kept
 
     def _held_out(self, examples: list[Example]) -> tuple[list[Example], list[Example]]:
-        """Training and validation, both in the order of the file."""
+        """Training and validation, both in the order of the file. Questions stay whole."""
         steps = self.preparation
-        count = steps.valid_count or max(1, round(len(examples) * (steps.valid_share or 0)))
-        if count >= len(examples):
-            raise InputError(f"{count:,} of {len(examples):,} examples for validation leave none for training")
-        chosen = set(random.Random(steps.seed).sample(range(len(examples)), count))
+        units = [example.group if steps.is_ranking else number for number, example in enumerate(examples)]
+        distinct = list(dict.fromkeys(units))
+        count = steps.valid_count or max(1, round(len(distinct) * (steps.valid_share or 0)))
+        if count >= len(distinct):
+            what = "questions" if steps.is_ranking else "examples"
+            raise InputError(f"{count:,} of {len(distinct):,} {what} for validation leave none for training")
+        chosen = {distinct[index] for index in random.Random(steps.seed).sample(range(len(distinct)), count)}
         parts: tuple[list[Example], list[Example]] = [], []
-        for number, example in enumerate(examples):
-            parts[number in chosen].append(example)
+        for unit, example in zip(units, examples, strict=True):
+            parts[unit in chosen].append(example)
         return parts
 
     def _write_dictionary(self) -> dict[str, int]:
@@ -247,13 +305,18 @@ class LabelledTextsRun(Run):
         words = _counted(tokens / f"train.{column}" for column in steps.inputs)
         listed = [word for word, count in sorted(words.items(), key=_by_count) if count >= steps.min_count]
         if steps.dictionary_size is not None:
-            listed = listed[: max(0, steps.dictionary_size - len(SPECIAL_SYMBOLS))]
+            listed = listed[: steps.dictionary_size - SPECIAL_SYMBOLS]
         if self._vectors is not None:
             held_out = _counted(
                 tokens / f"{name}.{c}" for name in self._splits if name != "train" for c in steps.inputs
             )
             missing = set(held_out) - set(listed)
             listed += sorted(missing & words_of_vectors(self._vectors))
+        if not listed:
+            raise InputError(
+                f"no word occurs {steps.min_count:,} times in the training texts, so that all would be unknown: give a "
+                f"smaller --min-count"
+            )
         files = {"text": [(word, words[word]) for word in listed]}
         labels = _counted([self.output / "raw" / "train.label"])
         files["label"] = [(label, labels[label]) for label in self.found["texts"]["labels"]]
@@ -310,8 +373,7 @@ class _Encoding:
 
 def _counted(paths: Iterable[Path]) -> Counter[str]:
     counts = Counter(token for path in paths for line in read_lines(path) for token in line.split())
-    for symbol in SPECIAL_SYMBOLS:
-        counts.pop(symbol, None)
+    counts.pop(UNKNOWN, None)
     return counts
 
 
@@ -321,16 +383,19 @@ def _by_count(entry: tuple[str, int]) -> tuple[int, str]:
 
 
 def _check_tags(example: Example, side: int, text: str) -> None:
-    tags, tokens = len(example.tags[side].split()), len(text.split())
-    if tags != tokens:
-        raise InputError(f"{example.place}: {tags} tags for {tokens} tokens; every token has one tag")
+    tags, tokens = example.tags[side].split(), text.split()
+    if len(tags) != len(tokens):
+        raise InputError(f"{example.place}: {len(tags)} tags for {len(tokens)} tokens; every token has one tag")
+    check_symbols(example.place, tags)
 
 
 def check_labels(examples: Iterable[Example], labels: Sequence[str]) -> None:
-    """Raises InputError for a label that is empty, holds a space, or does not occur in training."""
+    """Raises InputError for a label that is empty, holds a space, is fairseq's own, or does not occur in training."""
     for example in examples:
         if not example.label or len(example.label.split()) != 1:
             raise InputError(f"{example.place}: the label {example.label!r} is no word; write it without spaces")
+        if example.label in (*SYMBOLS, UNKNOWN):
+            raise InputError(f"{example.place}: the label {example.label!r} is a symbol of fairseq's own: rename it")
         if example.label not in labels:
             hint = nearest(example.label, labels)
             raise InputError(
@@ -400,5 +465,6 @@ def common_choices(arguments: argparse.Namespace) -> dict[str, Any]:
         "dictionary_size": arguments.words,
         "min_count": min_count,
         "vectors": None if arguments.vectors is None else arguments.vectors.name,
+        "vectors_checksum": None if arguments.vectors is None else checksum(arguments.vectors),
         "seed": arguments.seed,
     }

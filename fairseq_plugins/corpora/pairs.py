@@ -27,12 +27,10 @@ from fairseq_plugins.corpora.lines import EachSide, map_lines, read_aligned, tex
 from fairseq_plugins.corpora.pipeline import Run
 from fairseq_plugins.corpora.preparation import Preparation, result
 from fairseq_plugins.corpora.subwords import BPES, SUBWORD_MODELS, SubwordModel, learn_subwords
+from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, check_symbols
 from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Tokenizer
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_directory, read_lines
-
-SPECIAL_SYMBOLS = 4
-"""``<s> <pad> </s> <unk>``: in every dictionary, and not in its file."""
 
 
 @dataclasses.dataclass
@@ -317,6 +315,10 @@ class PairsRun(Run):
                     counts[split]["dropped"][reason] += 1
                     continue
                 kept += 1
+                if steps.bpe == "none":
+                    # Subword models write no such token, whatever the text holds.
+                    for path, side in zip(paths, tokens, strict=True):
+                        check_symbols(f"{path}, line {counts[split]['read']}", side.split())
                 empty = [count + (not side) for count, side in zip(empty, tokens, strict=True)]
                 name = "valid" if clean and steps.valid_every is not None and kept % steps.valid_every == 0 else split
                 counts[name]["kept"] += 1

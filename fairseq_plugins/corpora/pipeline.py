@@ -77,7 +77,7 @@ class Run(ABC):
         self.preparation, self.inputs = preparation, inputs
         self.output, self.workers = Path(output), workers
         self.given: dict[str, dict[str, Any]] = {
-            split: {"files": [path.name for path in paths], "sha256": [_checksum(path) for path in paths]}
+            split: {"files": [path.name for path in paths], "sha256": [checksum(path) for path in paths]}
             for split, paths in inputs.items()
         }
         """Split → what is known of it beforehand."""
@@ -91,6 +91,11 @@ class Run(ABC):
     @abstractmethod
     def results(self) -> dict[str, Any]:
         """What came out of the steps: values for the fields of the record that say so."""
+
+    def confirmed(self, differing: list[str], prepared: Preparation) -> list[str]:
+        """What of a prepared folder is otherwise: without what its record, of an earlier version, does not say yet and
+        its files show to be the same."""
+        return differing
 
     def prepare(self) -> Preparation:
         """Prepares the corpus.
@@ -109,7 +114,8 @@ class Run(ABC):
         plan = {**self.preparation.choices(), "splits": self.given}
         if (self.output / PREPARATION).exists():
             prepared = Preparation.load(self.output)
-            if differing := _differences(plan, {**prepared.choices(), "splits": prepared.splits}):
+            differing = _differences(plan, {**prepared.choices(), "splits": prepared.splits})
+            if differing := self.confirmed(differing, prepared):
                 raise InputError(
                     f"{self.output} was prepared otherwise ({', '.join(differing)}): remove it, or name another folder"
                 )
@@ -328,7 +334,8 @@ def _check_binarized(folder: Path) -> None:
             )
 
 
-def _checksum(path: Path) -> str:
+def checksum(path: Path) -> str:
+    """That of a given file. Raises InputError where there is none."""
     try:
         return sha256(path)
     except FileNotFoundError:

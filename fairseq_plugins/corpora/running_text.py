@@ -24,10 +24,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairseq_plugins.corpora.codec import UNKNOWN, Codec
+from fairseq_plugins.corpora.codec import Codec
 from fairseq_plugins.corpora.lines import map_lines, text_writer
 from fairseq_plugins.corpora.pipeline import Run, add_run_arguments
 from fairseq_plugins.corpora.preparation import Preparation
+from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, UNKNOWN, check_symbols
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer
 from fairseq_plugins.errors import InputError, report_input_errors
 from fairseq_plugins.files import atomic_directory, read_lines
@@ -37,9 +38,6 @@ METRICS = {"words": "perplexity", "characters": "bits_per_character"}
 """What models of each unit are scored by, unless it is said otherwise."""
 SPACE = "\u2581"
 """What stands for a space among characters."""
-SYMBOLS = ("<s>", "<pad>", "</s>")
-"""fairseq's own, which no text may hold: they would be read as the ends of lines and as padding."""
-SPECIAL_SYMBOLS = len(SYMBOLS) + 1
 
 
 @dataclasses.dataclass
@@ -171,9 +169,7 @@ class RunningTextRun(Run):
         return {"lines": lines, "tokens": types.total() + lines, "unknown": unknown}
 
     def _check(self, path: Path, line: int, tokens: Sequence[str], known: set[str] | None) -> None:
-        for symbol in SYMBOLS:
-            if symbol in tokens:
-                raise InputError(f"{path}, line {line}: '{symbol}' is a symbol of fairseq's own: write it otherwise")
+        check_symbols(f"{path}, line {line}", tokens)
         if known is not None and self.preparation.has_characters:
             for character in tokens:
                 if character not in known:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from fairseq_plugins.corpora.symbols import SYMBOLS
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_file, read_lines
 
@@ -56,7 +57,7 @@ class SubwordModel(ABC):
 
     @abstractmethod
     def encode(self, line: str) -> str:
-        """A line's pieces, separated by single spaces."""
+        """A line's pieces, separated by single spaces; none is one of fairseq's :data:`SYMBOLS`."""
 
     @abstractmethod
     def decode(self, pieces: str) -> str:
@@ -82,7 +83,8 @@ class SubwordModel(ABC):
 class SentencePieceModel(SubwordModel):
     """SentencePiece's BPE of the text as it is: not normalised, each character of the training text in the vocabulary.
 
-    Kudo and Richardson 2018. Spaces are part of the pieces, so languages without spaces need no tokenisation.
+    Kudo and Richardson 2018. Spaces are part of the pieces, so languages without spaces need no tokenisation. Letters
+    and brackets are never in one piece, so none is ``<s>``.
     """
 
     name = "sentencepiece"
@@ -186,7 +188,9 @@ class SubwordNMTModel(SubwordModel):
         self._bpe = apply_bpe.BPE(io.StringIO(codes, newline="\n"))
 
     def encode(self, line: str) -> str:
-        return " ".join(self._bpe.segment_tokens(self._escape(line).split(" ")))
+        pieces = self._bpe.segment_tokens(self._escape(line).split(" "))
+        # A word that is often in the text may be one piece, "<s>" too, which fairseq would take for its own.
+        return " ".join(f"{self.mark} ".join(piece) if piece in SYMBOLS else piece for piece in pieces)
 
     def decode(self, pieces: str) -> str:
         return self._unescape((pieces + " ").replace("@@ ", "").removesuffix(" "))

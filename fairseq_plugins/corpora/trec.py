@@ -46,7 +46,12 @@ def main() -> None:
     add_text_arguments(parser)
     arguments = parser.parse_args()
     preparation = LabelledTextsPreparation(
-        texts=["question"], given="tokens", lowercase=True, valid_share=0.1, **common_choices(arguments)
+        texts=["question"],
+        given="tokens",
+        lowercase=True,
+        valid_share=0.1,
+        label="fine" if arguments.fine else "coarse",
+        **common_choices(arguments),
     )
     inputs = {"train": [arguments.train], "test": [arguments.test]}
     prepare(

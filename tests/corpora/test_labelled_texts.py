@@ -19,7 +19,7 @@ from fairseq_plugins.corpora import (
     trec,
 )
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation, LabelledTextsRun
-from fairseq_plugins.errors import InputError
+from fairseq_plugins.errors import CommandError, InputError
 from fairseq_plugins.files import read_lines
 
 ROWS = [("Good dog!", "yes"), ("Bad  dog.", "no"), ("A cat", "no"), ("Some cats", "yes"), ("good cats", "yes")]
@@ -91,7 +91,7 @@ def test_json_lines_columns_by_number_pairs_and_tags(tmp_path: Path, monkeypatch
     assert prepared.inputs == ["input0", "input1"] and prepared.tags == ["tags0", "tags1"]
     assert lines(tmp_path / "pairs/tokens/valid.tags0") == ["N V"] * 3
     numbered = tmp_path / "numbered.tsv"
-    numbered.write_text("yes\tone\nno\ttwo\nno\tthree\n", encoding="utf-8")
+    numbered.write_text("yes\tone\nno\tone\nno\tone\n", encoding="utf-8")
     prepared = run(
         labelled_tables, monkeypatch, "--train", numbered, "--text", 2, "--label", 1, "--output", tmp_path / "numbered"
     )
@@ -107,6 +107,9 @@ def test_json_lines_columns_by_number_pairs_and_tags(tmp_path: Path, monkeypatch
         ([*ROWS, ("alone",)], ROWS, "train.tsv, line 7: the column 'label' is missing: the line has 1 columns, not 2"),
         ([*ROWS, ("x", "")], ROWS, "train.tsv, line 7: the label '' is no word"),
         ([(text, "one") for text, _ in ROWS], [("x", "one")], "every training text has the label 'one'"),
+        (ROWS, [("a <pad> b", "no")], "test.tsv, line 2: '<pad>' is a symbol of fairseq's own: write it otherwise"),
+        ([*ROWS, ("a </s>", "no")], ROWS, "train.tsv, line 7: '</s>' is a symbol of fairseq's own"),
+        ([*ROWS, ("a", "<unk>")], ROWS, "train.tsv, line 7: the label '<unk>' is a symbol of fairseq's own"),
     ],
 )
 def test_tables_that_cannot_be_used(
@@ -115,7 +118,8 @@ def test_tables_that_cannot_be_used(
     given = ["--train", table(tmp_path / "train.tsv", train), "--test", table(tmp_path / "test.tsv", test)]
     given += ["--valid", tmp_path / "train.tsv"]
     with pytest.raises(InputError) as raised:
-        run(labelled_tables, monkeypatch, *given, "--text", "text", "--label", "label", "--output", tmp_path / "out")
+        options = [*given, "--text", "text", "--label", "label", "--tokenizer", "none"]
+        run(labelled_tables, monkeypatch, *options, "--output", tmp_path / "out")
     assert message in str(raised.value) and "\n" not in str(raised.value)
     assert not (tmp_path / "out").exists(), "nothing is left half written"
 
@@ -138,6 +142,79 @@ def test_other_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert tagged == train
     message = error_of("--text", "text", "--label", "label", "--tags", "tags", "--valid", train)
     assert "train.tsv, line 2: 1 tags for 2 tokens; every token has one tag" in message
+    table(train, [("a b", "x", "N <s>"), ("a", "y", "N")], ("text", "label", "tags"))
+    message = error_of("--text", "text", "--label", "label", "--tags", "tags", "--valid", train)
+    assert message == f"{train}, line 2: '<s>' is a symbol of fairseq's own: write it otherwise"
+    table(train, ROWS)
+    common = ["--text", "text", "--label", "label"]
+    assert error_of(*common, "--words", 4) == "a dictionary of 4 types has no words: 4 are fairseq's own"
+    assert error_of(*common, "--min-count", 9) == (
+        "no word occurs 9 times in the training texts, so that all would be unknown: give a smaller --min-count"
+    )
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(None, "null"), (["a"], "a list"), ({"a": 1}, "an object"), (float("nan"), "no number")]
+)
+@pytest.mark.parametrize("column", ["text", "label"])
+def test_json_that_is_no_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, value: object, shown: str
+) -> None:
+    rows = [{"text": f"it is {label}", "label": label, "other": None} for label in (True, 1.5, 7, "no")]
+    train, out = tmp_path / "train.jsonl", tmp_path / "out"
+    options = ["--train", train, "--valid", train, "--format", "jsonl", "--text", "text", "--label", "label"]
+    train.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert run(labelled_tables, monkeypatch, *options, "--output", out).labels == ["1.5", "7", "no", "true"]
+    rows[2][column] = value
+    train.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with pytest.raises(InputError, match=f"train.jsonl, line 3: '{column}' is {shown}: write a string or a number"):
+        run(labelled_tables, monkeypatch, *options, "--output", tmp_path / "wrong")
+    assert not (tmp_path / "wrong").exists()
+
+
+def ranked(questions: int, labels: Sequence[str] = ("0", "1")) -> list[tuple[str, ...]]:
+    """Questions with three candidates each, in turns; every fifth has no right one."""
+    wrong, right = labels
+    return [
+        (f"why {question}", f"so {question} {number}", right if number == 1 and question % 5 else wrong, f"q{question}")
+        for number in range(3)
+        for question in range(questions)
+    ]
+
+
+def test_whole_questions_are_held_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = ("q", "a", "y", "g")
+    train = table(tmp_path / "train.tsv", ranked(25), header)
+    options = ["--train", train, "--text", "q", "--text", "a", "--label", "y", "--group", "g", "--min-count", 1]
+    splits = {}
+    for name, seed in ("out", 1), ("again", 1), ("other", 2):
+        prepared = run(labelled_tables, monkeypatch, *options, "--seed", seed, "--output", tmp_path / name)
+        splits[name] = {split: lines(tmp_path / name / f"raw/{split}.group") for split in ("train", "valid")}
+    groups = splits["out"]
+    assert not set(groups["train"]) & set(groups["valid"])
+    assert len(set(groups["valid"])) == 2 and len(set(groups["train"])) == 18, "a tenth of those with a right answer"
+    assert all(found.count(group) == 3 for found in groups.values() for group in found)
+    assert prepared.splits["valid"]["held_out"] == 6
+    for split, found in groups.items():
+        kept = lines(tmp_path / f"out/raw/{split}.input1")
+        assert kept == [a for q, a, y, g in ranked(25) if g in found], "in the order of the file"
+    assert splits["again"] == splits["out"] != splits["other"]
+
+    def error_of(rows: list[tuple[str, ...]], *more: object) -> str:
+        table(train, rows, header)
+        with pytest.raises(InputError) as raised:
+            run(labelled_tables, monkeypatch, *options, *more, "--output", tmp_path / "wrong")
+        return str(raised.value)
+
+    assert error_of(ranked(25, ("no", "yes"))) == (
+        f"{train}, line 2: the label 'no' is neither 1, of a candidate that answers its question, nor 0, of others"
+    )
+    assert error_of(ranked(1)) == (
+        f"{train}: nothing to take as train: no question has a candidate of label 1, which answers it"
+    )
+    assert error_of(ranked(3)[:3], "--valid", train).startswith(f"{train}: nothing to take as train")
+    assert error_of(ranked(4), "--valid-share", 0.9) == "3 of 3 questions for validation leave none for training"
 
 
 def test_vectors_bring_words_of_held_out_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,6 +231,70 @@ def test_vectors_bring_words_of_held_out_texts(tmp_path: Path, monkeypatch: pyte
     assert "cats" in known and "Some" not in known, "a vector for unknown words is learned from rare ones"
 
 
+def made_earlier(folder: Path) -> None:
+    """Makes a record one of an earlier version, which did not say which columns were read."""
+    path = folder / "preparation.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    for name in "label", "group", "tag_columns", "vectors_checksum":
+        del record[name]
+    path.write_text(json.dumps(record), encoding="utf-8")
+
+
+@pytest.mark.parametrize("is_earlier", [False, True])
+def test_other_columns_are_another_preparation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_earlier: bool
+) -> None:
+    header = ("q", "a", "y", "y2", "g", "g2", "t", "t2", "u")
+    values = [(q, a, y, str(1 - int(y)), g, f"other {g}", "N", "V", "N") for q, a, y, g in ranked(25)]
+    rows = [(q.split()[0], a.split()[0], *rest) for q, a, *rest in values]
+    train, out = table(tmp_path / "train.tsv", rows, header), tmp_path / "out"
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("so 1 2\n", encoding="utf-8")
+    options = {"--train": train, "--label": "y", "--group": "g", "--vectors": vectors, "--output": out}
+    more = ["--text", "q", "--text", "a", "--tags", "t", "--tags"]
+
+    def prepared(tags: str = "t2", **others: object) -> LabelledTextsPreparation:
+        chosen = options | {f"--{name}": value for name, value in others.items()}
+        return run(labelled_tables, monkeypatch, *more, tags, *(part for option in chosen.items() for part in option))
+
+    prepared()
+    if is_earlier:
+        made_earlier(out)
+    record = (out / "preparation.json").read_bytes()
+    prepared()
+    for name, others in {
+        "label": {"label": "y2"},
+        "group": {"group": "g2"},
+        "tag_columns": {"tags": "u"},
+        "label, group": {"label": "y2", "group": "g2"},
+        "seed": {"seed": 5},
+    }.items():
+        # Where the record does not say it, other questions of the training set look like other columns.
+        listed = f"{name}.*" if is_earlier else name
+        with pytest.raises(InputError, match=rf"out was prepared otherwise \({listed}\): remove it, or name another"):
+            prepared(**others)
+    assert (out / "preparation.json").read_bytes() == record
+    vectors.write_text("so 3 4\n", encoding="utf-8")
+    if not is_earlier:
+        with pytest.raises(InputError, match=r"out was prepared otherwise \(vectors_checksum\)"):
+            prepared()
+
+
+def test_another_label_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = table(tmp_path / "train.tsv", [(text, label, f"day{label}") for text, label in ROWS], ("t", "label", "day"))
+    options = ["--train", train, "--valid", train, "--text", "t", "--output", tmp_path / "out"]
+
+    def killed(run: LabelledTextsRun) -> list[str]:
+        raise CommandError("as if killed: what is finished is kept")
+
+    with monkeypatch.context() as patch, pytest.raises(CommandError):
+        patch.setattr(LabelledTextsRun, "_write_bin", killed)
+        run(labelled_tables, monkeypatch, *options, "--label", "label")
+    assert (tmp_path / "out/dictionary").is_dir()
+    assert run(labelled_tables, monkeypatch, *options, "--label", "day").labels == ["dayno", "dayyes"]
+    assert set(lines(tmp_path / "out/raw/train.label")) == {"dayno", "dayyes"}
+
+
 def test_trec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     questions = ["NUM:dist How far is it ?", "HUM:ind Who was Andr\xe9 ?"] * 6
     for name in "train", "test":
@@ -163,6 +304,13 @@ def test_trec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert prepared.labels == ["HUM", "NUM"] and prepared.splits["valid"]["kept"] == 1
     assert "who was andré ?" in lines(tmp_path / "out/tokens/test.input0")
     assert run(trec, monkeypatch, *options, "--fine", "--output", tmp_path / "fine").labels == ["HUM:ind", "NUM:dist"]
+    for name, same, other in ("out", [], ["--fine"]), ("fine", ["--fine"], []):
+        for is_earlier in False, True:
+            if is_earlier:
+                made_earlier(tmp_path / name)
+            run(trec, monkeypatch, *options, *same, "--output", tmp_path / name)
+            with pytest.raises(InputError, match=rf"{name} was prepared otherwise \(label\)"):
+                run(trec, monkeypatch, *options, *other, "--output", tmp_path / name)
     (tmp_path / "test").write_text("How far\n", encoding="utf-8")
     with pytest.raises(InputError, match="test, line 1: 'How' is no label such as NUM:dist"):
         run(trec, monkeypatch, *options, "--output", tmp_path / "wrong")
@@ -170,7 +318,7 @@ def test_trec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sst_and_reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in "train", "dev", "test":
-        (tmp_path / f"stsa.fine.{name}").write_text("4 a good film\n0 bad .\n", encoding="utf-8")
+        (tmp_path / f"stsa.fine.{name}").write_text("4 a good film .\n0 bad .\n", encoding="utf-8")
     assert run(sst, monkeypatch, "--input", tmp_path, "--output", tmp_path / "sst").labels == ["0", "4"]
     reviewed = "".join(f"{number % 2}\tit 's review {number}\n" for number in range(260)).encode()
     (tmp_path / "books.task.train.gz").write_bytes(gzip.compress(reviewed))

@@ -157,6 +157,26 @@ def test_empty_lines(
     assert f"warning: {target}: 2 of 3 lines are empty\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("symbol", "bpe_size"), [("<s>", 2), ("<pad>", 4), ("</s>", 3)])
+def test_symbols_of_fairseq_s_own(tmp_path: Path, no_binarising: None, symbol: str, bpe_size: int) -> None:
+    paths = tmp_path / "odd.de", tmp_path / "odd.en"
+    paths[0].write_text("ein\nein Hund\nunk <unk>\nein Hund\n", encoding="utf-8")
+    paths[1].write_text(f"a\na dog\nthe <unk>\nthe {symbol} {symbol} {symbol}\n", encoding="utf-8")
+    steps = PairsPreparation("de", "en", bpe="none", min_length=2)
+    inputs = {"train": paths, "valid": write(tmp_path / "valid", sentences(5, 9))}
+    for odd in inputs, {**inputs, "train": inputs["valid"], "test": paths}:
+        with pytest.raises(InputError, match=f"odd.en, line 4: '{symbol}' is a symbol of fairseq's own: write it"):
+            prepare(steps, odd, tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+    # Of subwords none is a symbol.
+    steps = dataclasses.replace(steps, bpe="subword-nmt", bpe_size=bpe_size)
+    prepare(steps, inputs, tmp_path / "out")
+    assert (tmp_path / "out/tokens/train.en").read_text().splitlines()[2] == f"the {symbol} {symbol} {symbol}"
+    assert symbol not in (tmp_path / "out/bpe/train.en").read_text().split()
+    paths[1].write_text("a\na dog\nthe <unk>\nthe cat\n", encoding="utf-8")
+    prepare(PairsPreparation("de", "en", bpe="none"), {"train": paths, "valid": paths}, tmp_path / "unknown")
+
+
 def test_a_file_in_the_place_of_a_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "train", sentences(3, 1))
     common = ["--src-lang", "de", "--tgt-lang", "en", "--valid", tmp_path / "train", "--output", tmp_path / "out"]

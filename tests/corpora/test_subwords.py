@@ -67,6 +67,19 @@ def test_fairseq_undoes_the_segmentation(model: SubwordModel) -> None:
         assert post_process(model.encode(line), symbol) == line
 
 
+@pytest.mark.parametrize(("name", "size"), [("sentencepiece", 48), ("subword-nmt", 23)])
+def test_no_piece_is_a_symbol_of_fairseq_s_own(name: str, size: int, tmp_path: Path) -> None:
+    line = "ein <s> alter</s> Hund </s> <pad> x<s> y</s> a<pad> b<pad> c</s>"
+    SUBWORD_MODELS[name].learn([line] * 50, size, tmp_path / "model")
+    model = SUBWORD_MODELS[name](tmp_path / "model")
+    pieces = model.encode(line)
+    assert not {"<s>", "<pad>", "</s>"} & set(pieces.split())
+    assert len(pieces.split()) < 40, "the model has learned them"
+    assert model.decode(pieces) == line
+    words = len(line.split())
+    assert sum(model.starts_word(pieces.split(), index) for index in range(len(pieces.split()))) == words
+
+
 def test_words_of_the_training_text_become_few_pieces(model: SubwordModel) -> None:
     words = sum(len(line.split()) for line in training_lines()[:300])
     pieces = sum(len(model.encode(line).split()) for line in training_lines()[:300])
