@@ -21,6 +21,7 @@ from . import configuration as configurations
 from . import fairseq_commands, processes, results, training_record
 from .command_line import ScriptParser, gpu_count, main_of, started, work_folder
 from .configuration import Configuration
+from .decoding import check_evaluation
 from .prepared_data import PreparedData
 
 LOG = "train.log"
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str]) -> None:
     started(path)
     configuration.load_extensions()
     command = fairseq_commands.train_command(configuration, data, work, options.gpus, extra)
+    check_evaluation(configuration, data)
     number = fairseq_commands.process_count(command)
     last = work / "checkpoints" / "checkpoint_last.pt"
     # What is refused leaves the work folder as it was, and --restart deletes nothing for it.
