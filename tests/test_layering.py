@@ -25,6 +25,7 @@ FORBIDDEN = {
     "optim": ("fairseq_plugins.corpora", "fairseq_plugins.experiments", "fairseq_plugins.models"),
     "extensions.py": ("fairseq", "torch"),
     "terminal.py": ("fairseq", "torch"),
+    "limits.py": ("fairseq", "torch"),
 }
 
 # What of ours a room may import, beside what is in it.
@@ -40,11 +41,12 @@ OURS = {
     "models": ("errors", "files", "compat", "modules", "kernels"),
     "criterions": ("errors", "files", "modules", "kernels", "scoring"),
     "checkpoints.py": ("errors", "files", "versions", "register"),
-    "compat": (),
+    "limits.py": (),
+    "compat": ("limits",),
     "features": ("compat", "errors", "files"),
     "scoring": ("errors", "files"),
     "experiments": (
-        *("errors", "files", "versions", "extensions", "terminal", "checkpoints", "register", "__path__"),
+        *("errors", "files", "versions", "extensions", "terminal", "checkpoints", "limits", "register", "__path__"),
         *("corpora", "scoring"),
     ),
     "trained.py": ("errors", "checkpoints", "compat", "corpora", "experiments"),

@@ -24,6 +24,7 @@ def apply() -> None:
     from .padded_alignments import repair_alignments
     from .quiet_warnings import quiet_warnings
     from .resumed_batches import keep_batches_when_resuming
+    from .resumed_limits import keep_limits_when_resuming
     from .resumed_schedulers import tell_schedulers_when_resuming
     from .transformer_fast_path import avoid_transformer_fast_path
 
@@ -32,6 +33,7 @@ def apply() -> None:
     restore_numpy_aliases()
     keep_last_batch()
     keep_batches_when_resuming()
+    keep_limits_when_resuming()
     tell_schedulers_when_resuming()
     allow_bfloat16_without_tpu()
     repair_alignments()

@@ -8,7 +8,7 @@ accepted anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +28,13 @@ KEYS = {
     "paper": ("table", "row"),
 }
 SECTIONS = ("base", "extensions", "recipe", "recipes", "data", "train", "generate", "evaluate", "paper")
+# Numbers in evaluate: what reads one, which are accepted, and what these are called.
+_NUMBERS: dict[str, tuple[type, Callable[[float], bool], str]] = {
+    "average": (int, lambda number: number >= 0, "a number of checkpoints"),
+    "cache-window": (int, lambda number: number > 0, "a number of words above 0"),
+    "cache-theta": (float, lambda number: number >= 0, "a number from 0 on"),
+    "cache-weight": (float, lambda number: 0 < number < 1, "a number between 0 and 1"),
+}
 # What is in a table's row beside the paper's figures.
 _NOT_FIGURES = ("config", "missing", "bring", "baseline")
 # Sections that a configuration keeps; of the others it keeps what comes of them.
@@ -99,11 +106,7 @@ class Configuration:
     def average(self) -> int:
         """How many of the last epochs' checkpoints evaluation averages; 0 takes the best checkpoint as it is."""
         value = self.evaluate.get("average")
-        if value is None:
-            return 0
-        if not value.text.isdecimal():
-            raise InputError(f"{value.place}: average: '{value.text}' is not a number of checkpoints")
-        return int(value.text)
+        return 0 if value is None else int(value.text)
 
     @property
     def metric(self) -> str | None:
@@ -167,8 +170,8 @@ def load(path: str | Path) -> Configuration:
     """Reads a configuration and, recursively, its bases.
 
     Raises:
-        InputError: a file is missing, is no YAML, or holds an unknown section or key; the message names file and line.
-            Options of fairseq are not looked at here.
+        InputError: a file is missing, is no YAML, or holds an unknown section or key, or in ``evaluate`` what is not a
+            number; the message names file and line. Options of fairseq and the metric are not looked at here.
     """
     path = Path(path)
     content = _merged(path, ())
@@ -179,7 +182,20 @@ def load(path: str | Path) -> Configuration:
         content.sections["train"] = {**known[name], **content.sections.get("train", {})}
     configuration = Configuration(path, **content.sections, extensions=tuple(dict.fromkeys(content.extensions)))
     configuration.paper_row()
+    _check_numbers(configuration.evaluate)
     return configuration
+
+
+def _check_numbers(evaluate: Section) -> None:
+    for key, (number, accepts, what) in _NUMBERS.items():
+        if (value := evaluate.get(key)) is None:
+            continue
+        try:
+            is_accepted = accepts(number(value.text))
+        except ValueError:
+            is_accepted = False
+        if not is_accepted:
+            raise InputError(f"{value.place}: {key}: '{value.text}' is not {what}")
 
 
 class _Content(NamedTuple):

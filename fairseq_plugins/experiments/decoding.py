@@ -14,7 +14,7 @@ from typing import Protocol
 
 from ..errors import InputError, nearest
 from ..files import atomic_file, read_lines
-from ..scoring.metrics import Metric, Outputs, References, read_numbers
+from ..scoring.metrics import Metric, Outputs, References, metric_named, read_numbers
 from . import fairseq_commands
 from .classification import Classification
 from .configuration import Configuration
@@ -151,6 +151,32 @@ DECODINGS: dict[str, Decoding] = {
     "text": TextScoring(),
 }
 """What a metric may name."""
+
+
+def metric_of(configuration: Configuration, data: PreparedData) -> Metric:
+    """What an experiment is scored by: ``evaluate: metric:`` of its configuration, or what its data is made for.
+
+    Raises:
+        InputError: there is no such metric.
+    """
+    value = configuration.evaluate.get("metric")
+    if value is None:
+        return metric_named(data.preparation.metric)
+    try:
+        return metric_named(value.text)
+    except InputError as error:
+        raise InputError(f"{value.place}: metric: {error}") from None
+
+
+def check_evaluation(configuration: Configuration, data: PreparedData) -> None:
+    """Looks before a training at what its configuration says of the evaluation.
+
+    Raises:
+        InputError: there is no such metric, or fairseq's parser refuses what is in ``generate``.
+    """
+    decoding_of(metric_of(configuration, data))
+    if configuration.generate:
+        fairseq_commands.generate_command(configuration, data, "checkpoint_best.pt", "test", None, [])
 
 
 def decoding_of(metric: Metric) -> Decoding:

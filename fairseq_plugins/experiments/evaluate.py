@@ -15,14 +15,14 @@ from tqdm import tqdm
 
 from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoints
 from ..files import locked, read_lines
-from ..scoring.metrics import Metric, Outputs, metric_named
+from ..scoring.metrics import Metric, Outputs
 from ..terminal import table
 from . import configuration as configurations
 from . import fairseq_commands, processes, records, results
 from .attention import over_development_set
 from .command_line import ScriptParser, main_of, started, work_folder
 from .configuration import Configuration
-from .decoding import Decoding, decoding_of
+from .decoding import Decoding, decoding_of, metric_of
 from .prepared_data import PreparedData
 
 
@@ -125,15 +125,6 @@ def keep(work: Path, configuration: Configuration, stem: str, name: str, scores:
     values = {"extensions": list(map(str, configuration.extensions))} if configuration.extensions else {}
     # The top level is the test set's: another set must not overwrite what tables are made of.
     results.update(work, **values, **(scores if stem == "test" else {"subsets": {name: scores}}))
-
-
-def metric_of(configuration: Configuration, data: PreparedData) -> Metric:
-    """What an experiment is scored by: ``evaluate: metric:`` of its configuration, or what its data is made for.
-
-    Raises:
-        InputError: there is no such metric.
-    """
-    return metric_named(configuration.metric or data.preparation.metric)
 
 
 def own_checkpoint(checkpoints: Path, average: int) -> str:

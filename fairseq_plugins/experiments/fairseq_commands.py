@@ -274,10 +274,14 @@ def check(kind: str, command: Sequence[str], section: Section, extra: Sequence[s
             raise InputError(f"--{key} cannot be passed on to fairseq-{kind}: {remedy}")
     command = [*command, *extra]
     parser = _parser(kind, section, extra)
-    _, unknown = fairseq_options.parse_args_and_arch(parser, input_args=command[1:], parse_known=True)
+    parsed, unknown = fairseq_options.parse_args_and_arch(parser, input_args=command[1:], parse_known=True)
     if unknown:
         known = [option for option in parser._option_string_actions if option.startswith("--")]
         raise InputError(f"fairseq-{kind} has no option '{unknown[0]}'{nearest(unknown[0].split('=')[0], known)}")
+    if getattr(parsed, "beam", 1) < 1:
+        value = section.get("beam") if option(extra, "--beam") is None else None
+        place = value.place if value else f"fairseq-{kind}"
+        raise InputError(f"{place}: --beam {parsed.beam}: at least 1 hypothesis has to be kept")
     return command
 
 

@@ -15,11 +15,13 @@ from typing import Any
 from ..checkpoints import checked_checkpoint, newest_readable_checkpoint, read_checkpoint, updates
 from ..errors import InputError
 from ..files import atomic_file
+from ..limits import reached_limit
 from ..versions import versions
 from . import configuration as configurations
 from . import fairseq_commands, processes, results, training_record
 from .command_line import ScriptParser, gpu_count, main_of, started, work_folder
 from .configuration import Configuration
+from .decoding import check_evaluation
 from .prepared_data import PreparedData
 
 LOG = "train.log"
@@ -40,6 +42,7 @@ def main(arguments: Sequence[str]) -> None:
     started(path)
     configuration.load_extensions()
     command = fairseq_commands.train_command(configuration, data, work, options.gpus, extra)
+    check_evaluation(configuration, data)
     number = fairseq_commands.process_count(command)
     last = work / "checkpoints" / "checkpoint_last.pt"
     # What is refused leaves the work folder as it was, and --restart deletes nothing for it.
@@ -57,8 +60,9 @@ def main(arguments: Sequence[str]) -> None:
         print(processes.shown(command), flush=True)
         if note := fairseq_commands.share_of(configuration, extra, number).note:
             print(note, flush=True)
-        if complete(resumed, command):
-            print(f"{last}: {resumed['updates']:,} updates were done before", flush=True)
+        ended = None if resumed is None else end_of(read_checkpoint(last), command)
+        if ended is not None:
+            print(f"{last}: {ended}", flush=True)
         else:
             try:
                 with TrainingLog(work) as log:
@@ -136,10 +140,14 @@ def make_resumable(last: Path, arch: str) -> dict[str, Any] | None:
     return training_results(checked_checkpoint(last, arch))
 
 
-def complete(resumed: dict[str, Any] | None, command: list[str]) -> bool:
-    """Whether ``--max-update`` is reached: fairseq would see it only after one update more."""
-    limit = int(fairseq_commands.option(command, "--max-update") or 0)
-    return resumed is not None and 0 < limit <= resumed["updates"]
+def end_of(checkpoint: dict[str, Any], command: Sequence[str]) -> str | None:
+    """In words, by which limit a training has ended that is to go on from a checkpoint; None where it has not.
+
+    fairseq would see it too, after it has read all data.
+    """
+    limits = (fairseq_commands.option(command, name) or 0 for name in ("--max-update", "--patience"))
+    hours = float(fairseq_commands.option(command, "--stop-time-hours") or 0)
+    return reached_limit(updates(checkpoint), checkpoint["extra_state"], *map(int, limits), hours)
 
 
 def logged_parameters(log: Path) -> int | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from .tables import SCALES, Table, load_small_scale, load_table, with_data
 SNAKEFILE = Path(__file__).with_name("Snakefile")
 BENCHMARKS = {"rcrn_table_10": CHECKOUT / "benchmarks" / "rcrn_table_10.py"}
 """Tables of seconds: nothing is trained for them."""
+PLAN = ".plan.json"
 TABLE_FILES = ("table.md", "table.csv", "table.json", "report.html")
 
 
@@ -85,7 +87,7 @@ def main(arguments: list[str]) -> None:
         # One thread for each training; more would only get into each other's way.
         os.environ["OMP_NUM_THREADS"] = "1"
     with workflow_folder(work, options.dry_run) as (folder, lock):
-        place = folder / "tables" / f"{table.folder}.plan.json"
+        place = folder / "tables" / f"{table.folder}{PLAN}"
         write_json(place, plan)
         command += ["--directory", str(folder), "--config", f"plan={place}"]
         status = run([*command, *extra], folder, lock)
@@ -216,10 +218,16 @@ def workflow_folder(work: Path, dry_run: bool) -> Iterator[tuple[Path, int | Non
     """
     if dry_run:
         with tempfile.TemporaryDirectory() as folder:
-            # What is done already is not shown again.
-            for done in work.glob("*"):
-                if done.name not in ("tables", ".snakemake", ".lock"):
-                    (Path(folder) / done.name).symlink_to(done)
+            # What is done already is not shown again, unless it was done by another command than now.
+            for done in [*work.glob("*"), *work.glob("tables/*")]:
+                if done.name not in ("tables", ".snakemake", ".lock") and not done.name.endswith(PLAN):
+                    copy = Path(folder) / done.relative_to(work)
+                    copy.parent.mkdir(exist_ok=True)
+                    copy.symlink_to(done)
+            for known in "metadata", "incomplete":
+                # A workflow may be at work, whose jobs come and go.
+                with contextlib.suppress(FileNotFoundError, shutil.Error):
+                    shutil.copytree(work / ".snakemake" / known, Path(folder) / ".snakemake" / known)
             yield Path(folder), None
         return
     with only_one(work, "a workflow") as lock:

@@ -29,7 +29,7 @@ from fairseq.data import (
     data_utils,
 )
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import BaseFairseqModel
+from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, FairseqLanguageModel
 from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II, MISSING
 from torch import Tensor
@@ -81,6 +81,16 @@ class LabelledTextsTask(FairseqTask):
             elif name != "tags0":
                 raise InputError(f"{path}: no such file; give the bin/ of labelled texts (scripts/prepare_*.sh)")
         return cls(cfg, found["input0"], found["label"], found.get("tags0"))
+
+    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """Raises InputError if the model writes text."""
+        model = super().build_model(cfg, from_checkpoint)
+        if isinstance(model, (FairseqEncoderDecoderModel, FairseqLanguageModel)):
+            raise InputError(
+                f"{self.cfg.data}: labelled texts, but {type(model).__name__} writes text; give data of texts that "
+                f"it can learn, or --arch a model that predicts labels"
+            )
+        return model
 
     @property
     def source_dictionary(self) -> Dictionary:

@@ -26,6 +26,8 @@ def test_applying_again_changes_nothing() -> None:
         (DiverseBeamSearch, "step"),
         (Dictionary, "add_from_file"),
         (Trainer, "state_dict"),
+        (Trainer, "save_checkpoint"),
+        (Trainer, "load_checkpoint"),
     ]
     before = [getattr(*place) for place in places]
     compat.apply()

@@ -114,6 +114,23 @@ def test_the_command_line_is_named_for_its_own_values(tmp_path: Path, data: Prep
         commands.train_command(configuration, data, tmp_path, 0, ["--max-update", "x"])
 
 
+@pytest.mark.parametrize(
+    ("content", "extra", "expected"),
+    [
+        ("generate:\n  beam: 0", [], "^{}, line 2: --beam 0: at least 1 hypothesis has to be kept$"),
+        (
+            "generate:\n  beam: 5",
+            ["--beam", "-1"],
+            "^fairseq-generate: --beam -1: at least 1 hypothesis has to be kept$",
+        ),
+    ],
+)
+def test_a_beam_of_nothing(tmp_path: Path, data: PreparedData, content: str, extra: list[str], expected: str) -> None:
+    path = write(tmp_path, model=content)
+    with pytest.raises(InputError, match=expected.format(path)):
+        commands.generate_command(configurations.load(path), data, "a.pt", "test", 0, extra)
+
+
 def test_a_gpu_where_there_is_none(tmp_path: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "available_gpus", lambda: 0)
     configuration = configurations.load(write(tmp_path, model="train: {arch: lstm}"))

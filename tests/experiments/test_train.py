@@ -60,13 +60,25 @@ def test_log_and_statistics_files_grow(tmp_path: Path, capsys: pytest.CaptureFix
     assert train.logged_parameters(tmp_path / "train.log") == 5654448
 
 
-def test_a_training_is_complete_at_max_update() -> None:
-    command = ["fairseq-train", "--max-update", "100"]
-    assert train.complete({"updates": 100}, command)
-    assert not train.complete({"updates": 99}, command)
-    assert not train.complete(None, command)
-    assert not train.complete({"updates": 100}, [*command, "--max-update", "200"])
-    assert not train.complete({"updates": 100}, ["fairseq-train", "--max-epoch", "3"])
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--max-update", "100"], "100 updates were done before, the limit of --max-update 100"),
+        (["--max-update", "101"], None),
+        (["--max-update", "100", "--max-update", "200"], None),
+        (["--max-epoch", "3"], None),
+        (["--patience", "2"], "validations in a row that were no better: 2, the limit of --patience 2"),
+        (["--patience", "1"], "validations in a row that were no better: 2, the limit of --patience 1"),
+        (["--patience", "3", "--max-update", "0"], None),
+        (["--patience", "-1"], None),
+        (["--stop-time-hours", "0.5"], "1.50 hours were trained before, the limit of --stop-time-hours 0.5"),
+        (["--stop-time-hours", "2"], None),
+    ],
+)
+def test_a_training_has_ended_by_a_limit(options: list[str], reason: str | None) -> None:
+    extra_state = {"early_stopping": {"best": 3.5, "num_runs": 2}, "previous_training_time": torch.tensor(5400.0)}
+    checkpoint = {"optimizer_history": [{"num_updates": 100}], "extra_state": extra_state}
+    assert train.end_of(checkpoint, ["fairseq-train", *options]) == reason
 
 
 def test_results_keep_what_others_wrote(tmp_path: Path) -> None:

@@ -118,6 +118,26 @@ def run_train(work: Path, data: PreparedData, *extra: str) -> None:
     train.main([str(configuration), *arguments, *extra])
 
 
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("generate: {beem: 5}", "model.yaml, line 10: fairseq-generate has no option 'beem'; did you mean 'beam'?"),
+        ("generate: {beam: x}", "model.yaml, line 10: argument --beam: invalid int value: 'x'"),
+        ("evaluate: {metric: blue}", "model.yaml, line 10: metric: there is no metric 'blue'; did you mean 'bleu'?"),
+        ("evaluate: {average: x}", "model.yaml, line 10: average: 'x' is not a number of checkpoints"),
+    ],
+)
+def test_mistakes_in_the_evaluation_are_said_before_the_training(
+    tmp_path: Path, data: PreparedData, content: str, expected: str
+) -> None:
+    configuration = write(tmp_path, model=MODEL + content)
+    work = tmp_path / "work"
+    with pytest.raises(InputError) as raised:
+        train.main([str(configuration), "--work", str(work), "--data", str(data.folder), "--gpus", "0"])
+    assert expected in str(raised.value)
+    assert not work.exists()
+
+
 def test_a_finished_training_is_not_taken_for_another(
     work: Path, data: PreparedData, capsys: pytest.CaptureFixture[str]
 ) -> None:

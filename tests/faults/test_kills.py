@@ -34,7 +34,7 @@ MODEL = """
 train:
   arch: rnnsearch_iwslt_de_en
   optimizer: adam
-  lr: 5e-3
+  lr: 0.3
   dropout: 0.2
   encoder-embed-dim: 8
   encoder-hidden-size: 8
@@ -43,7 +43,8 @@ train:
   decoder-hidden-size: 8
   decoder-layers: 1
   batch-size: 8
-  max-epoch: 3
+  max-epoch: 9
+  patience: 1
   seed: 7
 generate: {beam: 2, batch-size: 32}
 """

@@ -126,6 +126,35 @@ def test_a_dry_run_shows_every_command_and_leaves_nothing(tmp_path: Path, capfd:
     assert not work.exists()
 
 
+def test_a_dry_run_knows_what_was_done_by_which_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+) -> None:
+    def plan_of(*arguments: object) -> dict[str, object]:
+        experiment = {"command": f"echo {arguments[-1]} > a/b/results.json", "requires": []}
+        return {
+            "corpora": {},
+            "experiments": {"a/b": experiment},
+            "analyses": {},
+            "table": {"command": "touch tables/t/table.md", "outputs": ["tables/t/table.md"]},
+            "gpus_of_an_experiment": 0,
+        }
+
+    monkeypatch.setattr(workflow, "plan_of", plan_of)
+    monkeypatch.setattr(workflow, "check_data", lambda plan: None)
+
+    def jobs(*more: str) -> list[str]:
+        workflow.main(["dpn_table_3", "--scale", "small", "--work", str(tmp_path / "work"), "--cores", "1", *more])
+        shown = "".join(capfd.readouterr())
+        return [rule for rule in ("experiment", "table") if f"rule {rule}:" in shown]
+
+    assert jobs("--max-update", "2") == ["experiment", "table"]
+    before = sorted(path for path in tmp_path.rglob("*") if ".snakemake" not in path.parts)
+    assert jobs("--max-update", "2", "--dry-run") == []
+    assert jobs("--max-update", "3", "--dry-run") == ["experiment", "table"]
+    assert sorted(path for path in tmp_path.rglob("*") if ".snakemake" not in path.parts) == before
+    assert jobs("--max-update", "3") == ["experiment", "table"], "as the dry run said"
+
+
 def test_a_cluster_with_slurm(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     pytest.importorskip("snakemake_executor_plugin_slurm", reason="needs scripts/install.sh --extras workflow")
     profile = str(workflow.CHECKOUT / "configs" / "slurm")

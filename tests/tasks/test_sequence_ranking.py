@@ -8,7 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from fairseq import options
 from fairseq.data import ListDataset
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from fairseq_plugins.criterions.ranking_hinge import hinge
 from fairseq_plugins.errors import InputError
@@ -54,6 +56,17 @@ def test_a_batch() -> None:
 def test_batches_by_tokens_count_the_wrong_candidates() -> None:
     # The question, the right candidate, and two wrong ones of 2, 3 or 6 words.
     assert dataset(2).sizes.tolist() == [1 + 1 + 7, 4 + 4 + 7, 5 + 5 + 7]
+
+
+def test_a_model_that_writes_text_is_refused(tmp_path: Path) -> None:
+    for name in "input0", "label":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "dict.txt").write_text("a 1\n", encoding="utf-8")
+    args = [str(tmp_path), "--task", "sequence_ranking", "--arch", "lstm"]
+    config = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), args))
+    task = SequenceRankingTask.setup_task(config.task)
+    with pytest.raises(InputError, match="labelled texts, but LSTMModel writes text; give data of texts"):
+        task.build_model(config.model)
 
 
 @pytest.mark.parametrize("label", [0, 1])
