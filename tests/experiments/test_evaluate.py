@@ -79,6 +79,26 @@ def test_two_evaluations_at_once(
         assert log.count("D-0") == log.count("D-2") == 1, "each log is of one evaluation"
 
 
+def test_unknown_words_that_stay_are_said_on_the_screen(
+    arguments: list[str],
+    meanwhile: list[Callable[[], None]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    decoded = processes.run
+    said = "--replace-unk: 2 unknown words stay, because nobody knows them"
+
+    def run(command: Sequence[str], on_line: Callable[[str], object], stderr: int | None = None) -> int:
+        on_line(f"2026-01-01 | WARNING | fairseq_plugins.features.unknown_words | {said}\n")
+        return decoded(command, on_line, stderr)
+
+    evaluate.main(arguments)
+    assert "warning" not in capsys.readouterr().out
+    monkeypatch.setattr(processes, "run", run)
+    evaluate.main([*arguments, "--replace-unk"])
+    assert f"\nwarning: {said}\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("content", ["[]", "{", "\0"])
 def test_damaged_results_are_noticed_before_the_decoding(
     arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, content: str
