@@ -12,9 +12,8 @@ from tqdm import tqdm
 
 from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
 from ..errors import InputError
-from ..files import read_lines
 from . import fairseq_commands, processes, results
-from .command_line import ScriptParser, main_of, started
+from .command_line import ScriptParser, main_of, standard_input, started
 from .decoding import hypotheses
 from .prepared_data import PreparedData
 
@@ -40,9 +39,7 @@ def main(arguments: Sequence[str]) -> None:
     data.verify("")
     for path, checkpoint in zip(paths.split(":"), checkpoints, strict=True):
         data.check_trained_on(checkpoint, path)
-    if sys.stdin.isatty():
-        print("Type sentences, one a line, and end with Ctrl-D.", file=sys.stderr)
-    lines = list(read_lines("/dev/stdin"))
+    lines = standard_input("sentences")
     extra = ["--beam", str(options.beam), *extra]
     longest = min(fairseq_commands.longest_sentence(checkpoint, "source") for checkpoint in checkpoints)
     for line in translate(lines, paths, data, options.gpus, extra, longest):
