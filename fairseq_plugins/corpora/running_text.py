@@ -97,6 +97,21 @@ class RunningTextPreparation(Preparation):
         return Codec(tokenizer, unknown_words=self.unknown_words)
 
 
+def refuse_symbols(tokens: Sequence[str], place: str) -> None:
+    """Refuses a line whose tokens would be read as the ends of lines, or as padding.
+
+    Args:
+        tokens: of the line
+        place: of the line, in the error
+
+    Raises:
+        InputError: one of fairseq's own symbols is among them.
+    """
+    for symbol in SYMBOLS:
+        if symbol in tokens:
+            raise InputError(f"{place}: '{symbol}' is a symbol of fairseq's own: write it otherwise")
+
+
 class RunningTextRun(Run):
     """The steps from text files to fairseq's binary form."""
 
@@ -171,9 +186,7 @@ class RunningTextRun(Run):
         return {"lines": lines, "tokens": types.total() + lines, "unknown": unknown}
 
     def _check(self, path: Path, line: int, tokens: Sequence[str], known: set[str] | None) -> None:
-        for symbol in SYMBOLS:
-            if symbol in tokens:
-                raise InputError(f"{path}, line {line}: '{symbol}' is a symbol of fairseq's own: write it otherwise")
+        refuse_symbols(tokens, f"{path}, line {line}")
         if known is not None and self.preparation.has_characters:
             for character in tokens:
                 if character not in known:
