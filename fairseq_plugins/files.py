@@ -149,6 +149,22 @@ def _leave_locks_to_the_parent() -> None:
 os.register_at_fork(after_in_child=_leave_locks_to_the_parent)
 
 
+def refuse_colon(path: str | os.PathLike[str], option: str) -> None:
+    """Refuses a folder that fairseq would take for several: it splits lists of paths at colons.
+
+    Args:
+        path: of the folder; relative to the working directory, which counts too
+        option: what names the folder, in the error
+
+    Raises:
+        InputError: there is a colon in the absolute path.
+    """
+    if ":" in os.path.abspath(path):
+        raise InputError(
+            f"{os.path.abspath(path)}: fairseq takes a path with ':' for several; name another folder for {option}"
+        )
+
+
 def sha256(path: str | os.PathLike[str]) -> str:
     """The SHA-256 checksum of a file, in hexadecimal."""
     with open(path, "rb") as stream:

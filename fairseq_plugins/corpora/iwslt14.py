@@ -34,7 +34,7 @@ from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import DOWNLOAD, add_run_arguments
 from fairseq_plugins.corpora.subwords import add_bpe_arguments
 from fairseq_plugins.errors import InputError, report_input_errors
-from fairseq_plugins.files import atomic_file, read_lines, sha256
+from fairseq_plugins.files import atomic_file, read_lines, refuse_colon, sha256
 
 LANGUAGES = ("de", "en")
 ARCHIVE = "de-en.tgz"
@@ -234,6 +234,7 @@ def main() -> None:
     if arguments.tokenized and (arguments.sha256 or arguments.allow_partial):
         parser.error("--sha256 and --allow-partial are for an archive, not for --tokenized")
     output = Path(arguments.output)
+    refuse_colon(output, "--output")  # before anything is downloaded into it
     common = {
         "source_lang": LANGUAGES[0],
         "target_lang": LANGUAGES[1],

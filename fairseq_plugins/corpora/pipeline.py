@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 from fairseq_plugins.corpora.preparation import PREPARATION, Preparation
 from fairseq_plugins.errors import CommandError, InputError, last_words
-from fairseq_plugins.files import locked, sha256, write_json
+from fairseq_plugins.files import locked, refuse_colon, sha256, write_json
 from fairseq_plugins.versions import add_version_argument, versions
 
 DOWNLOAD = "download"
@@ -70,8 +70,9 @@ class Run(ABC):
             workers: processes for what is done line by line.
 
         Raises:
-            InputError: a file is missing, or there is no worker.
+            InputError: a file is missing, or there is no worker, or a colon is in the path of the output folder.
         """
+        refuse_colon(output, "--output")
         if workers < 1:
             raise InputError(f"workers is {workers}: it must be at least 1")
         self.preparation, self.inputs = preparation, inputs

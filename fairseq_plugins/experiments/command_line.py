@@ -13,6 +13,7 @@ from typing import TextIO
 
 from ..corpora.builtin import SUFFIXES, TEXT
 from ..errors import InputError, report_input_errors
+from ..files import read_lines, refuse_colon
 from ..versions import add_version_argument
 from . import builtin_corpora
 from .configuration import CHECKOUT
@@ -66,12 +67,26 @@ def work_folder(path: str | os.PathLike[str]) -> Path:
     """The absolute path of ``--work``.
 
     Raises:
-        InputError: it is a file.
+        InputError: it is a file, or there is a colon in it.
     """
     work = Path(os.path.abspath(path))
+    refuse_colon(work, "--work")
     if work.exists() and not work.is_dir():
         raise InputError(f"{work} is a file: name a folder for --work")
     return work
+
+
+def standard_input(what: str) -> list[str]:
+    """The lines of the standard input, which are ``what`` (``sentences``); on a terminal it is said how they end.
+
+    Raises:
+        InputError: it is closed, or no text.
+    """
+    if sys.stdin is None:
+        raise InputError(f"the standard input is closed: give {what} there, one a line")
+    if sys.stdin.isatty():
+        print(f"Type {what}, one a line, and end with Ctrl-D.", file=sys.stderr)
+    return list(read_lines("/dev/stdin"))
 
 
 def started(what: object, stream: TextIO | None = None) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ..checkpoints import read_checkpoint
 from ..errors import InputError, nearest
 from ..files import atomic_file, read_lines
 from ..scoring.metrics import Metric, Outputs, References, metric_named, read_numbers
@@ -89,7 +90,8 @@ class Generation:
         if "--replace-unk" in extra and fairseq_commands.option(extra, "--print-alignment") is None:
             # Without it fairseq asks the model for no attention to copy by.
             extra = [*extra, "--print-alignment", "hard"]
-        return fairseq_commands.generate_command(configuration, data, checkpoint, subset, gpus, extra)
+        limits = fairseq_commands.position_limits([read_checkpoint(path) for path in checkpoint.split(":")])
+        return fairseq_commands.generate_command(configuration, data, checkpoint, subset, gpus, extra, limits)
 
     def is_sentence(self, line: str) -> bool:
         return line.startswith("S-")

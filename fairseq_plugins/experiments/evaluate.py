@@ -6,6 +6,7 @@ What it is scored by is the metric that the configuration or the preparation of 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,6 +86,8 @@ def main(arguments: Sequence[str]) -> None:
         row["paper"] = paper_cell(metric, paper, name)
     print(table([{**row, "sentences/s": speed}]))
     print("\n".join(explanations(metric, scores)))
+    for warning in warnings_of(log):
+        print(f"warning: {warning}")
     if (attention := over_development_set(checkpoint, data, work)) is not None:
         results.update(work, attention=attention)
         for warning in attention["warnings"]:
@@ -125,6 +128,12 @@ def keep(work: Path, configuration: Configuration, stem: str, name: str, scores:
     values = {"extensions": list(map(str, configuration.extensions))} if configuration.extensions else {}
     # The top level is the test set's: another set must not overwrite what tables are made of.
     results.update(work, **values, **(scores if stem == "test" else {"subsets": {name: scores}}))
+
+
+def warnings_of(log: Path) -> list[str]:
+    """What the decoding warned of that concerns its outputs: unknown words that were not replaced."""
+    found = (re.search(r"\| WARNING \| \S+\.unknown_words \| (.*)", line) for line in read_lines(log))
+    return [match[1] for match in found if match]
 
 
 def own_checkpoint(checkpoints: Path, average: int) -> str:

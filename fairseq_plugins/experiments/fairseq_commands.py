@@ -9,7 +9,7 @@ import math
 import re
 import sysconfig
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -32,6 +32,8 @@ RESERVED = {
         ("post-process", "remove-bpe", "bpe", "tokenizer"), "the preparation of the data undoes its subwords"
     ),
 }
+LONGEST = 1024
+"""The tokens that a sentence may have where neither a model nor an option says it: fairseq's default."""
 SOURCE_TOKENS = 4000
 """In a batch of text that is translated: larger ones are hardly faster (docs/speed.md)."""
 
@@ -120,15 +122,41 @@ def generate_command(
     subset: str,
     gpus: int | None,
     extra: Sequence[str],
+    limits: Sequence[str] = (),
 ) -> list[str]:
     """The fairseq-generate command by which ``checkpoint`` (or several, ``a.pt:b.pt``) translates a subset.
 
-    Its output is in subwords, which the preparation of the data joins.
+    Its output is in subwords, which the preparation of the data joins. ``limits`` are the :func:`position_limits` of
+    the checkpoints; the configuration and further options win over them.
     """
     options = option_arguments("generate", configuration.generate, extra)
     command = [executable("fairseq-generate"), *data.arguments(), "--path", checkpoint, "--gen-subset", subset]
-    command += ["--scoring", "unscored", *options, *decoding_device(gpus)]
+    command += ["--scoring", "unscored", *limits, *options, *decoding_device(gpus)]
     return check("generate", command, configuration.generate, extra)
+
+
+def longest_sentence(checkpoint: Mapping[str, Any], side: str) -> int:
+    """How many tokens, the end of the sentence among them, the model of a checkpoint takes on a side at most.
+
+    Args:
+        checkpoint: as it was read
+        side: ``source`` or ``target``
+    """
+    model = checkpoint["cfg"]["model"] if checkpoint.get("cfg") else checkpoint["args"]
+    values = model if isinstance(model, dict) else vars(model)
+    return int(values.get(f"max_{side}_positions") or LONGEST)
+
+
+def position_limits(checkpoints: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The options by which fairseq's task takes what all of the models take, where its own limit is lower.
+
+    A decoding command makes the task anew; what the training was told of it is in the checkpoints alone.
+    """
+    options = []
+    for side in "source", "target":
+        limit = min(longest_sentence(checkpoint, side) for checkpoint in checkpoints)
+        options += [f"--max-{side}-positions", str(limit)] if limit > LONGEST else []
+    return options
 
 
 def interactive_command(

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
 from ..errors import InputError
-from ..files import read_lines
 from . import fairseq_commands, processes, results
 from .classification import Prediction, labelled_texts, predictions
-from .command_line import ScriptParser, main_of
+from .command_line import ScriptParser, main_of, standard_input
 from .prepared_data import PreparedData
 
 
@@ -26,11 +24,12 @@ def main(arguments: Sequence[str]) -> None:
     given, options, extra = parser.parse_after("CHECKPOINT", arguments)
     path = str(checkpoint_of(given))
     results.load_extensions_of([path])
-    data = PreparedData.load(options.data or trained_on(checked_checkpoint(path), path))
-    if sys.stdin.isatty():
-        print("Type texts, one a line, and end with Ctrl-D.", file=sys.stderr)
+    checkpoint = checked_checkpoint(path)
+    data = PreparedData.load(options.data or trained_on(checkpoint, path))
     labels = [] if labelled_texts(data).is_ranking else labelled_texts(data).labels
-    for prediction in predict(list(read_lines("/dev/stdin")), path, data, options.gpus, extra):
+    data.verify("")
+    data.check_trained_on(checkpoint, path)
+    for prediction in predict(standard_input("texts"), path, data, options.gpus, extra):
         print(shown(prediction, labels))
 
 
@@ -84,8 +83,7 @@ def predict(
         output: list[str] = []
         status = processes.run(command, output.append, stderr=subprocess.STDOUT)
     if status != 0:
-        sys.stderr.writelines(output[-20:])
-        raise InputError(f"fairseq-validate ended with exit status {status}; its last lines are above")
+        raise processes.failure(command, status, output)
     found = iter(predictions(output, len(given), "fairseq-validate"))
     return [next(found) if line else None for line in encoded]
 

@@ -12,7 +12,7 @@ from ..checkpoints import check_dictionaries
 from ..corpora.pairs import PairsPreparation
 from ..corpora.preparation import Preparation
 from ..errors import InputError
-from ..files import sha256
+from ..files import refuse_colon, sha256
 from .configuration import Configuration
 
 USER_DIR = str(Path(package_path[0]).resolve())
@@ -30,9 +30,10 @@ class PreparedData:
         """Checks that the folder holds what fairseq needs.
 
         Raises:
-            InputError: it is not prepared, or a dictionary is missing.
+            InputError: it is not prepared, or a dictionary is missing, or there is a colon in its path.
         """
         folder = Path(os.path.abspath(folder))  # checkpoints keep it, and are used from anywhere
+        refuse_colon(folder, "the prepared data")
         preparation = Preparation.load(folder)
         for name in preparation.dictionaries():
             if not (folder / name).is_file():

@@ -108,6 +108,12 @@ def overview(works: Mapping[str, Path]) -> tuple[list[dict[str, Any]], list[str]
     return rows, list(dict.fromkeys(explained))
 
 
+def is_evaluated(found: Mapping[str, Any]) -> bool:
+    """Whether what ``generate/`` has of the test set is of the present model: a training that goes on takes the
+    scores away, and leaves the outputs."""
+    return "checkpoint" in found
+
+
 def command(found: Mapping[str, Any]) -> list[str]:
     """The command of an experiment's training, or else of a translation; both name the data first."""
     subsets = found.get("subsets", {}).values()

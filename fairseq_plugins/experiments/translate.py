@@ -7,20 +7,16 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
 from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
 from ..errors import InputError
-from ..files import read_lines
 from . import fairseq_commands, processes, results
-from .command_line import ScriptParser, main_of, started
+from .command_line import ScriptParser, main_of, standard_input, started
 from .decoding import hypotheses
 from .prepared_data import PreparedData
 
-LONGEST_SOURCE = 1024
-"""Where a model does not say it: fairseq's default."""
 # fairseq's, of the length of the output: a times that of the source, plus b.
 _OUTPUT_LIMITS = (("--max-len-a", 0.0), ("--max-len-b", 200.0))
 
@@ -43,20 +39,11 @@ def main(arguments: Sequence[str]) -> None:
     data.verify("")
     for path, checkpoint in zip(paths.split(":"), checkpoints, strict=True):
         data.check_trained_on(checkpoint, path)
-    if sys.stdin.isatty():
-        print("Type sentences, one a line, and end with Ctrl-D.", file=sys.stderr)
-    lines = list(read_lines("/dev/stdin"))
+    lines = standard_input("sentences")
     extra = ["--beam", str(options.beam), *extra]
-    longest = min(longest_source(checkpoint) for checkpoint in checkpoints)
+    longest = min(fairseq_commands.longest_sentence(checkpoint, "source") for checkpoint in checkpoints)
     for line in translate(lines, paths, data, options.gpus, extra, longest):
         print(line)
-
-
-def longest_source(checkpoint: dict[str, Any]) -> int:
-    """How many tokens, the end of the sentence among them, the model of a checkpoint reads at most."""
-    model = checkpoint["cfg"]["model"]
-    values = model if isinstance(model, dict) else vars(model)
-    return int(values.get("max_source_positions") or LONGEST_SOURCE)
 
 
 def translate(
@@ -65,7 +52,7 @@ def translate(
     data: PreparedData,
     gpus: int | None = None,
     extra: Sequence[str] = (),
-    longest: int = LONGEST_SOURCE,
+    longest: int = fairseq_commands.LONGEST,
 ) -> list[str]:
     """Translates lines of text with fairseq-interactive.
 

@@ -7,6 +7,7 @@ import copy
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import omegaconf
@@ -19,6 +20,7 @@ from fairseq.tasks import FairseqTask
 from fairseq.tokenizer import tokenize_line
 
 from ..compat.replacing import replace_once
+from ..files import read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +35,9 @@ def replace_unknown_words() -> None:
     ``<unk>``.
 
     The text of an unknown source token is what fairseq-interactive reads, or what ``--dataset-impl raw`` holds.
-    Binarised data do not keep it: fairseq-generate accepts them here, replaces what attends to a known source token,
-    leaves the rest ``<unk>``, and warns with their number.
+    Binarised data do not keep it: fairseq-generate takes it from ``bpe/`` beside them, where ``scripts/prepare_*.sh``
+    left it. Where there is none, it replaces what attends to a known source token, leaves the rest ``<unk>``, and
+    warns with their number.
     """
     replace_once(utils, "load_align_dict", _without_dictionary)
     replace_once(BaseFairseqModel, "prepare_for_inference_", _showing_attention)
@@ -58,12 +61,14 @@ class _Replacement:
     Attributes:
         dictionary: from a source token to what replaces it, for those that are not copied
         lines: the source texts of the present batch, as the model's tokens, where they are known without the data set
+        prepared: split → its source texts, where :func:`_prepared_text` has found them
         left: how many unknown tokens had to stay
     """
 
     def __init__(self, dictionary: dict[str, str]) -> None:
         self.dictionary = dictionary
         self.lines: list[str] | None = None
+        self.prepared: dict[str, list[str]] = {}
         self.left = 0
 
 
@@ -174,13 +179,30 @@ def _source_tokens(task: FairseqTask, sample: dict[str, Any], row: int, tokens: 
     if _replacement.lines is not None:
         text = _replacement.lines[row]
     else:
-        for dataset in task.datasets.values():
+        for split, dataset in task.datasets.items():
             if hasattr(getattr(dataset, "src", None), "get_original_text"):
                 text = dataset.src.get_original_text(int(sample["id"][row]))
+            elif texts := _prepared_text(task, split, len(dataset)):
+                text = texts[int(sample["id"][row])]
     words = None if text is None else tokenize_line(text)
     if words is not None and len(words) == len(kept):
         return words
     return [None if token == dictionary.unk() else dictionary[token] for token in kept]
+
+
+def _prepared_text(task: FairseqTask, split: str, count: int) -> list[str]:
+    """The ``count`` source texts of a split, which a preparation left beside the binarised data; none where it did not.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    if split not in _replacement.prepared:
+        data, language = (getattr(task.cfg, name, None) or "" for name in ("data", "source_lang"))
+        path = Path(data).parent / "bpe" / f"{split}.{language}"
+        lines = list(read_lines(path)) if path.is_file() else []
+        # Of another preparation they would be other sentences.
+        _replacement.prepared[split] = lines if len(lines) == count else []
+    return _replacement.prepared[split]
 
 
 def _replacing_unknown_words(post_process_prediction: Callable) -> Callable:

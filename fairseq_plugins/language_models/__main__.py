@@ -14,8 +14,7 @@ from pathlib import Path
 
 from fairseq_plugins.checkpoints import checkpoint_of
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments.command_line import main_of
-from fairseq_plugins.files import read_lines
+from fairseq_plugins.experiments.command_line import main_of, standard_input
 
 
 def main(arguments: list[str]) -> None:
@@ -48,7 +47,7 @@ def _perplexity(model, options: argparse.Namespace) -> None:
     """The perplexity of the standard input, or its bits per character; with ``--words``, each token's surprise."""
     from fairseq_plugins.language_models.evaluation import by_line
 
-    lines = model.encoded(list(read_lines("/dev/stdin")), "the standard input")
+    lines = model.encoded(standard_input("sentences"), "the standard input")
     values, _ = _read(model, lines, options)
     if options.words:
         for line, surprises in zip(lines, by_line(values, lines), strict=True):

@@ -14,8 +14,9 @@ from torch import Tensor
 from ..checkpoints import architecture, checked_checkpoint, trained_on
 from ..corpora.preparation import Preparation
 from ..corpora.running_text import RunningTextPreparation
+from ..corpora.symbols import check_symbols
 from ..errors import InputError
-from ..files import read_lines
+from ..files import read_lines, refuse_colon
 from ..models.carried_states import CarriedStates
 from ..models.recurrent_language_model import RecurrentLanguageModel
 
@@ -71,6 +72,7 @@ class LanguageModel:
                 f"{path}: '{architecture(state)}' is no recurrent language model; give a checkpoint of recurrent_lm"
             )
         folder = data or trained_on(state, str(path))
+        refuse_colon(folder, "the prepared data")
         preparation = Preparation.load(folder)
         if not isinstance(preparation, RunningTextPreparation):
             raise InputError(f"{folder}: a corpus of the kind '{preparation.kind}', but this needs running text")
@@ -103,13 +105,15 @@ class LanguageModel:
             name: of the text, in errors
 
         Raises:
-            InputError: there is nothing, or it has characters that the model knows nothing of.
+            InputError: there is nothing, or it has symbols of fairseq's own, or characters that the model knows nothing
+                of.
         """
         lines = [self.preparation.encode(line) for line in text]
         if not lines:
             raise InputError(f"{name} is empty")
-        if self.preparation.has_characters:
-            for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(lines, start=1):
+            check_symbols(f"{name}, line {number}", line.split())
+            if self.preparation.has_characters:
                 unknown = sorted({token for token in line.split() if token not in self.dictionary})
                 if unknown:
                     raise InputError(

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from ..errors import InputError
 from .evaluation import LanguageModel
+
+LEAST_TEMPERATURE = 1e-6
+"""Long before it the most probable token is drawn as good as always; not far below it the range of float32 ends."""
+SEEDS = range(-(1 << 63), 1 << 64)
+"""What PyTorch's generators take."""
 
 
 @torch.no_grad()
@@ -25,11 +32,13 @@ def sample(
     Raises:
         InputError: a number that cannot be, or a prompt of characters that the model does not know.
     """
-    if tokens < 1 or temperature <= 0 or (top_k is not None and top_k < 1):
-        raise InputError(
-            "tokens and top-k are at least 1, and the temperature is above 0, "
-            f"not {tokens}, {top_k if top_k is not None else 'none'} and {temperature}"
-        )
+    if tokens < 1 or (top_k is not None and top_k < 1):
+        shown = top_k if top_k is not None else "none"
+        raise InputError(f"tokens and top-k are at least 1, not {tokens} and {shown}")
+    if not LEAST_TEMPERATURE <= temperature < math.inf:
+        raise InputError(f"the temperature is a number from {LEAST_TEMPERATURE} on, not {temperature}")
+    if seed not in SEEDS:
+        raise InputError(f"the seed is a whole number from -2^63 on and less than 2^64, not {seed}")
     eos = model.dictionary.eos()
     # A prompt is the beginning of a line: without its end.
     written = model.numbers(model.encoded([prompt], "the prompt"))[:-1].tolist() if prompt else []

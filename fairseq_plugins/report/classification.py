@@ -27,7 +27,8 @@ TEXTS = 8
 
 
 def figures(works: Mapping[str, Path], data: PreparedData) -> list[Drawing]:
-    """The confusion matrix of each system over the test set; none where there are no classes, or no predictions.
+    """The confusion matrix of each system over the test set; none where there are no classes, or no predictions of the
+    present model.
 
     Args:
         works: system → work folder
@@ -40,6 +41,8 @@ def figures(works: Mapping[str, Path], data: PreparedData) -> list[Drawing]:
     labels = list(decoding.references(data, "test").tokens[0])
     drawn = []
     for name, work in works.items():
+        if not results.is_evaluated(results.load(work)):
+            continue
         try:
             predicted = list(decoding.read(work / "generate", data, "test").tokens)
         except InputError as error:

@@ -109,7 +109,8 @@ def systems_report(works: Mapping[str, Path], title: str, subtitle: str, notice:
 def spread_samples(work: Path) -> list[Sample]:
     """Five sentences, spread over the test set, with their translations in a work folder, and alignments.
 
-    There are none before the set was translated, and none where its data is not there any more.
+    There are none before the set was translated, none where the training has gone on since, and none where its data is
+    not there any more.
 
     Raises:
         InputError: the data was prepared anew since.
@@ -137,8 +138,9 @@ def _results(work: Path) -> dict[str, Any]:
 
 
 def _translated_data(work: Path, found: Mapping[str, Any]) -> PreparedData | None:
-    """The data whose test set was translated in a work folder; None before that, and where it is not there any more."""
-    data = results.prepared_data(found)
+    """The data whose test set was translated in a work folder; None before that, where the training has gone on since,
+    and where the data is not there any more."""
+    data = results.prepared_data(found) if results.is_evaluated(found) else None
     if data is None or not isinstance(data.preparation, PairsPreparation):
         return None
     translation = work / "generate" / f"test.{data.pairs.target_lang}"
@@ -176,7 +178,7 @@ def _table(heading: str, rows: Sequence[Mapping[str, str | None]], notes: Sequen
 def _scores(found: Mapping[str, Any], data: PreparedData | None) -> list[ReportTable]:
     """The scores of every set that was translated; beside those of test sets the paper's."""
     name = data.preparation.splits.get("test", {}).get("name", "test") if data else "test"
-    sets = {**({name: found} if "checkpoint" in found else {}), **found.get("subsets", {})}
+    sets = {**({name: found} if results.is_evaluated(found) else {}), **found.get("subsets", {})}
     rows, notes = [], []
     for set_name, scores in sets.items():
         metrics = metrics_of(scores)

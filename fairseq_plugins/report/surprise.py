@@ -21,7 +21,8 @@ LENGTHS = range(8, 31)
 
 
 def surprise_figures(works: Mapping[str, Path]) -> list[Drawing]:
-    """One line of the test set; nothing where no language model has read it, or its data is not there any more.
+    """One line of the test set; nothing where no language model has read it, as it is now, or its data is not
+    there any more.
 
     Args:
         works: system → work folder, of the same data
@@ -30,7 +31,8 @@ def surprise_figures(works: Mapping[str, Path]) -> list[Drawing]:
     read: dict[str, list[list[float]]] = {}
     for name, work in works.items():
         path = work / "generate" / "test.log_probabilities.txt"
-        data = results.prepared_data(results.load(work))
+        found = results.load(work)
+        data = results.prepared_data(found) if results.is_evaluated(found) else None
         if path.is_file() and data is not None and isinstance(data.preparation, RunningTextPreparation):
             lines = list(read_lines(data.folder / "tokens" / "test.txt"))
             read[name] = read_numbers(path)

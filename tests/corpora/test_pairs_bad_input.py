@@ -28,6 +28,19 @@ def test_sides_of_different_length_name_both_counts(tmp_path: Path, inputs: dict
         assert not (tmp_path / "out").exists()
 
 
+def test_a_colon_in_the_output_folder(
+    tmp_path: Path, inputs: dict[str, tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = "da:ta.*: fairseq takes a path with ':' for several; name another folder for --output$"
+    with pytest.raises(InputError, match=refusal):
+        prepare(STEPS, inputs, tmp_path / "da:ta")
+    assert not (tmp_path / "da:ta").exists()
+    (tmp_path / "da:ta").mkdir()
+    monkeypatch.chdir(tmp_path / "da:ta")
+    with pytest.raises(InputError, match=refusal):
+        prepare(STEPS, inputs, "out")
+
+
 def test_an_empty_file(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
     source, target = write(tmp_path / "valid", sentences(5, 1))
     target.write_text("")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.experiments.command_line import ScriptParser
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments.command_line import ScriptParser, standard_input
 from fairseq_plugins.versions import VERSION
 from tests.commands import CHECKOUT, run_command
 
@@ -61,6 +63,11 @@ def test_every_script_has_a_version(script: str) -> None:
         (f"experiments.train {CONFIGURATION} --gpus -1", 2, "argument --gpus: -1 GPUs cannot be used; 0 is the CPU"),
         (f"experiments.train {CONFIGURATION} --work {CONFIGURATION}", 1, "is a file: name a folder for --work"),
         (f"experiments.evaluate {CONFIGURATION} --work {CONFIGURATION}", 1, "is a file: name a folder for --work"),
+        *(
+            (f"experiments.{name} --work a/12:30", 1, "/a/12:30: fairseq takes a path with ':' for several; name")
+            for name in (f"train {CONFIGURATION}", f"evaluate {CONFIGURATION}", "quickstart")
+        ),
+        (f"experiments.train {CONFIGURATION} --data a:b", 1, "/a:b: fairseq takes a path with ':' for several"),
         (f"experiments.quickstart --work {CONFIGURATION}", 1, "is a file: name a folder for --work"),
         ("experiments.train nowhere.yaml", 1, "error: nowhere.yaml: no such file"),
         (f"experiments.train {CONFIGURATION} --data nowhere", 1, "nowhere/preparation.json: no such file"),
@@ -93,6 +100,13 @@ def test_commands_of_the_package_import_what_they_need() -> None:
     assert "fairseq_plugins.versions" in finished.stderr
     imported = {line.split("|")[-1].strip() for line in finished.stderr.splitlines()}
     assert not {"torch", "fairseq"} & imported
+
+
+def test_a_closed_standard_input_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What Python makes of ``<&-``.
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="^the standard input is closed: give sentences there, one a line$"):
+        standard_input("sentences")
 
 
 def test_help_is_the_scripts_own(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import torch
 
+from fairseq_plugins.checkpoints import read_checkpoint
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import evaluate, fairseq_commands, processes
@@ -79,6 +82,26 @@ def test_two_evaluations_at_once(
         assert log.count("D-0") == log.count("D-2") == 1, "each log is of one evaluation"
 
 
+def test_unknown_words_that_stay_are_said_on_the_screen(
+    arguments: list[str],
+    meanwhile: list[Callable[[], None]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    decoded = processes.run
+    said = "--replace-unk: 2 unknown words stay, because nobody knows them"
+
+    def run(command: Sequence[str], on_line: Callable[[str], object], stderr: int | None = None) -> int:
+        on_line(f"2026-01-01 | WARNING | fairseq_plugins.features.unknown_words | {said}\n")
+        return decoded(command, on_line, stderr)
+
+    evaluate.main(arguments)
+    assert "warning" not in capsys.readouterr().out
+    monkeypatch.setattr(processes, "run", run)
+    evaluate.main([*arguments, "--replace-unk"])
+    assert f"\nwarning: {said}\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("content", ["[]", "{", "\0"])
 def test_damaged_results_are_noticed_before_the_decoding(
     arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, content: str
@@ -96,6 +119,20 @@ def test_other_dictionaries_are_refused(
     (data.folder / "bin" / "dict.en.txt").write_text("one 1\n", encoding="utf-8")
     with pytest.raises(InputError, match="dict.en.txt: 5 words .* the dictionaries are of another size"):
         evaluate.main(arguments)
+
+
+def test_the_limits_of_the_checkpoint_hold(
+    arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "work" / "checkpoints" / "checkpoint_best.pt"
+    state = read_checkpoint(path)
+    for told, expected in (20_000, "20000"), (512, None):
+        state["cfg"]["model"] |= {"max_source_positions": told, "max_target_positions": told}
+        torch.save(state, tmp_path / "other.pt")
+        evaluate.main([*arguments, "--checkpoint", str(tmp_path / "other.pt")])
+        command = shlex.split(next(line for line in capsys.readouterr().out.splitlines() if "fairseq-generate" in line))
+        for side in "source", "target":
+            assert fairseq_commands.option(command, f"--max-{side}-positions") == expected
 
 
 def test_a_failed_decoding_keeps_what_was_there(

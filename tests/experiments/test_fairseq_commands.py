@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -61,6 +62,21 @@ def test_generate_command(tmp_path: Path, data: PreparedData) -> None:
         *["--source-lang", "de", "--target-lang", "en", "--path", "a.pt:b.pt", "--gen-subset", "valid"],
         *["--scoring", "unscored", "--beam", "5", "--unkpen", "-0.5", "--cpu", "--lenpen", "0.6"],
     ]
+
+
+def test_a_checkpoint_says_how_long_sentences_may_be(tmp_path: Path, data: PreparedData) -> None:
+    long = {"cfg": {"model": {"max_source_positions": 20_000, "max_target_positions": 30_000}}}
+    longer = {"cfg": None, "args": argparse.Namespace(max_source_positions=25_000, max_target_positions=25_000)}
+    silent: dict = {"cfg": {"model": {}}}
+    assert [commands.longest_sentence(long, side) for side in ("source", "target")] == [20_000, 30_000]
+    limits = commands.position_limits([long, longer])
+    assert limits == ["--max-source-positions", "20000", "--max-target-positions", "25000"]
+    assert commands.position_limits([silent]) == commands.position_limits([long, silent]) == []
+    configuration = configurations.load(write(tmp_path, model="generate: {max-source-positions: 9}"))
+    extra = ["--max-target-positions", "8"]
+    command = commands.generate_command(configuration, data, "a.pt", "test", 0, extra, limits)
+    assert commands.option(command, "--max-source-positions") == "9", "the configuration wins"
+    assert commands.option(command, "--max-target-positions") == "8", "further options win"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -57,9 +56,6 @@ def test_the_model_decides_what_is_too_long(plain: PreparedData, commands: list[
     long = " ".join(["long"] * 3000)
     assert translate.translate([long], "x.pt", plain, 0, longest=100_000) == [" ".join(["LONG"] * 5)]
     assert fairseq_commands.option(commands[0], "--max-source-positions") == "100000"
-    assert translate.longest_source({"cfg": {"model": {"max_source_positions": 100_000}}}) == 100_000
-    assert translate.longest_source({"cfg": {"model": argparse.Namespace(max_source_positions=512)}}) == 512
-    assert translate.longest_source({"cfg": {"model": {}}}) == 1024
 
 
 def test_a_translation_that_is_cut_is_warned_of(

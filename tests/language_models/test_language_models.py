@@ -99,8 +99,34 @@ def test_samples(model: LanguageModel) -> None:
     assert first.startswith("ba di")
     greedy = sample(model, tokens=20, seed=1, top_k=1)
     assert greedy == sample(model, tokens=20, seed=2, top_k=1)
-    with pytest.raises(InputError, match="the temperature is above 0"):
-        sample(model, tokens=5, seed=1, temperature=0)
+    assert sample(model, tokens=5, seed=(1 << 64) - 1, temperature=1e-6) and sample(model, 5, -1, temperature=1e38)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperature": 0}, "the temperature is a number from 1e-06 on, not 0"),
+        ({"temperature": 1e-40}, "not 1e-40"),
+        ({"temperature": math.nan}, "not nan"),
+        ({"temperature": math.inf}, "not inf"),
+        ({"seed": 1 << 64}, "the seed is a whole number from -2.63 on and less than 2.64, not 18446744073709551616"),
+        ({"tokens": 0}, "tokens and top-k are at least 1, not 0 and none"),
+        ({"top_k": 0}, "tokens and top-k are at least 1, not 5 and 0"),
+    ],
+)
+def test_numbers_that_cannot_be(model: LanguageModel, options: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        sample(model, **{"tokens": 5, "seed": 1, **options})
+
+
+@pytest.mark.parametrize("symbol", ["<s>", "<pad>", "</s>"])
+def test_symbols_of_fairseqs_own(model: LanguageModel, symbol: str) -> None:
+    message = f"my text, line 2: '{symbol}' is a symbol of fairseq's own: write it otherwise"
+    with pytest.raises(InputError, match=f"^{message}$"):
+        model.encoded(["ba di", f"ba {symbol} di"], "my text")
+    with pytest.raises(InputError, match="the prompt, line 1: .* fairseq's own"):
+        sample(model, tokens=5, seed=1, prompt=f"ba {symbol}")
+    assert model.encoded(["ba <unk>"], "my text") == ["ba <unk>"]
 
 
 def test_unknown_characters(model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,7 @@ def evaluated(work: Path, *predicted: str) -> Path:
     (work / "generate").mkdir(parents=True)
     text = "predicted\tno\tyes\n" + "".join(f"{label}\t-0.1\t-2.3\n" for label in predicted)
     (work / "generate" / "test.predicted.tsv").write_text(text, encoding="utf-8")
+    (work / "results.json").write_text('{"checkpoint": "best.pt"}', encoding="utf-8")
     return work
 
 
@@ -42,6 +43,8 @@ def test_a_confusion_matrix_of_each_system(data: PreparedData, tmp_path: Path) -
     [axis] = figure.axes
     assert [text.get_text() for text in axis.texts] == ["1", "0", "1", "1"]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["no", "yes"]
+    (tmp_path / "a" / "results.json").write_text('{"updates": 9}', encoding="utf-8")
+    assert not classification.figures(works, data), "the training has gone on since"
     with pytest.raises(InputError, match="1 predictions of 3 examples; evaluate it again"):
         classification.figures({"old": evaluated(tmp_path / "c", "no")}, data)
 

@@ -125,6 +125,16 @@ def test_samples_are_spread_over_the_test_set(work: Path) -> None:
     assert experiment.spread_samples(work) == []
 
 
+def test_samples_of_an_earlier_checkpoint_are_left_out(work: Path, tmp_path: Path) -> None:
+    # As scripts/train.sh leaves results.json when it goes on: without scores.
+    change(work, checkpoint=None, generate_command=None)
+    assert experiment.spread_samples(work) == []
+    output = tmp_path / "page.html"
+    for given in [str(work)], [str(work), f"second={work}"]:
+        command.main([*given, "--output", str(output)])
+        assert "hypothesis" not in output.read_text(encoding="utf-8")
+
+
 def test_samples_that_are_not_of_the_data_are_refused(work: Path, data: PreparedData) -> None:
     translation = work / "generate" / "test.en"
     translation.write_text("one\n", encoding="utf-8")

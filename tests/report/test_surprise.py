@@ -28,7 +28,8 @@ def works(tmp_path: Path) -> dict[str, Path]:
         (works[name] / "generate").mkdir(parents=True)
         rows = [" ".join([str(math.log(probability))] * (len(line.split()) + 1)) for line in lines]
         (works[name] / "generate" / "test.log_probabilities.txt").write_text("\n".join(rows) + "\n")
-        (works[name] / "results.json").write_text(json.dumps({"command": f"fairseq-train {data}/bin"}))
+        found = {"command": f"fairseq-train {data}/bin", "checkpoint": "best.pt"}
+        (works[name] / "results.json").write_text(json.dumps(found))
     return works
 
 
@@ -36,6 +37,13 @@ def test_a_line_is_chosen(works: dict[str, Path]) -> None:
     [figure] = surprise_figures(works)
     assert "Line 2 of the test set" in figure.caption
     assert figure.svg.startswith("<svg")
+
+
+def test_what_an_earlier_checkpoint_read_is_left_out(works: dict[str, Path], tmp_path: Path) -> None:
+    for work in works.values():
+        found = json.loads((work / "results.json").read_text())
+        (work / "results.json").write_text(json.dumps({"command": found["command"], "updates": 9}))
+    assert surprise_figures(works) == []
 
 
 def test_nothing_to_show(works: dict[str, Path], tmp_path: Path) -> None:

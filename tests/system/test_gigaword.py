@@ -60,11 +60,12 @@ def test_trained_scored_and_unknown_words_replaced(headlines: Path, tmp_path: Pa
     run_command([*evaluate, "--unkpen", "-100"], PYTHON=sys.executable)
     unknown = (tmp_path / "generate" / "test.title").read_text().split()
     assert set(unknown) == {"unk"}
-    run_command([*evaluate, "--unkpen", "-100", "--replace-unk"], PYTHON=sys.executable)
-    articles = (headlines / "data" / "bpe" / "test.article").read_text().splitlines()
-    replaced = (tmp_path / "generate" / "test.title").read_text().splitlines()
-    for article, headline in zip(articles, replaced, strict=True):
-        assert headline.split() and set(headline.split()) <= {*article.split(), "</s>"}
+    for subset in "test", "valid":
+        run_command([*evaluate, "--unkpen", "-100", "--replace-unk", "--subset", subset], PYTHON=sys.executable)
+        articles = (headlines / "data" / "bpe" / f"{subset}.article").read_text().splitlines()
+        replaced = (tmp_path / "generate" / f"{subset}.title").read_text().splitlines()
+        for article, headline in zip(articles, replaced, strict=True):
+            assert headline.split() and set(headline.split()) <= {*article.split(), "</s>"}
 
     # fairseq's own scorer gives the same figure.
     command = ["fairseq-generate", headlines / "data" / "bin", "--user-dir", CHECKOUT / "fairseq_plugins", "--cpu"]

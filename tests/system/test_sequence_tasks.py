@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,6 +81,33 @@ def test_text_in_classes_out(classifier: tuple[Path, Path], tmp_path: Path) -> N
     assert max(shares, key=lambda label: float(shares[label])) == shown[5].split("\t")[0]
     error = script("predict", checkpoint, status=1, stdin="one\ttwo\n").stderr.splitlines()[-1]
     assert error == "error: standard input, line 1: 2 texts, but the model reads text"
+
+
+def test_predictions_that_fail_are_one_sentence(classifier: tuple[Path, Path], tmp_path: Path) -> None:
+    data, work = classifier
+    finished = script("predict", work, "--gpus", 0, "--max-tokens", 2, status=1, stdin="The doctor paid a visit.\n")
+    [sentence] = finished.stderr.splitlines()
+    assert sentence.startswith("error: fairseq-validate ended with exit status 1: AssertionError: Sentences lengths")
+    other = tmp_path / "data"
+    shutil.copytree(data, other)
+    with open(other / "bin" / "input0" / "dict.txt", "a", encoding="utf-8") as dictionary:
+        dictionary.write("unheard 1\n")
+    for options, message in (
+        (["--data", other], f"error: {other}/bin/input0/dict.txt: missing, or not what was prepared"),
+        (["--data", of_other_words(tmp_path / "other words")], "error: .* not the dictionary that .* was trained with"),
+    ):
+        [sentence] = script("predict", work, *options, status=1, stdin="a\n").stderr.splitlines()
+        assert re.match(message, sentence)
+
+
+def of_other_words(folder: Path) -> Path:
+    """A labelled text that no model was trained on, prepared."""
+    folder.mkdir()
+    (folder / "text.tsv").write_text("text\tlabel\none two\ta\nthree\tb\n", encoding="utf-8")
+    files = [part for split in SIZES for part in (f"--{split}", folder / "text.tsv")]
+    options = ["--text", "text", "--label", "label", "--workers", 1, "--output", folder / "data"]
+    script("prepare_labelled_texts", *files, *options)
+    return folder / "data"
 
 
 def test_the_report_shows_confusions_and_picked_words(classifier: tuple[Path, Path], tmp_path: Path) -> None:
