@@ -103,7 +103,7 @@ def test_predictions_that_fail_are_one_sentence(classifier: tuple[Path, Path], t
 def of_other_words(folder: Path) -> Path:
     """A labelled text that no model was trained on, prepared."""
     folder.mkdir()
-    (folder / "text.tsv").write_text("text\tlabel\none two\ta\nthree\tb\n", encoding="utf-8")
+    (folder / "text.tsv").write_text("text\tlabel\none one\ta\none\tb\n", encoding="utf-8")
     files = [part for split in SIZES for part in (f"--{split}", folder / "text.tsv")]
     options = ["--text", "text", "--label", "label", "--workers", 1, "--output", folder / "data"]
     script("prepare_labelled_texts", *files, *options)
