@@ -39,6 +39,9 @@ def page(records: Sequence[Record]) -> str:
             "A figure of several runs is their mean ± standard deviation, with the number of runs. "
             f"“{NOT_RECORDED}” means that nobody has recorded a run of this configuration.",
             "",
+            "Times are of whatever machine made a run, with whatever else ran on it: [speed](speed.md) compares on "
+            "equal terms. Sentences a second are those of the decoding of the set that was decoded last.",
+            "",
             *contents(sections),
             "",
             *sections,
@@ -96,6 +99,9 @@ def recorded_rows(records: Sequence[Record], subset: str) -> dict[str, list[str]
         "parameters": [count(group.records[0].parameters) for group in found],
         "updates": [extremes([record.updates for record in group.records]) for group in found],
         "training seconds": [extremes([record.train_seconds for record in group.records]) for group in found],
+        "sentences a second": [
+            extremes([record.decode_sentences_per_second for record in group.records]) for group in found
+        ],
         "note": ["carried over" if group.records[0].carried_over else "" for group in found],
     }
     return {heading: cells for heading, cells in table.items() if any(text not in ("", NOTHING) for text in cells)}

@@ -84,6 +84,13 @@ def test_groups_that_have_different_scores() -> None:
 def test_runs_that_stopped_at_different_updates() -> None:
     table = results_page.recorded_rows([iwslt(1, 32.0, updates=1860), iwslt(2, 33.0, updates=2480)], "test")
     assert table["updates"] == ["1,860 to 2,480"]
+    assert "sentences a second" not in table
+
+
+def test_the_speed_of_decoding_is_shown_where_it_is_recorded() -> None:
+    speeds = {1: 143.4, 2: 126.0}
+    some = [iwslt(seed, 32.0, decode_sentences_per_second=speed) for seed, speed in speeds.items()]
+    assert results_page.recorded_rows(some, "test")["sentences a second"] == ["126 to 143"]
 
 
 def test_a_variant_has_a_row_of_its_own() -> None:
