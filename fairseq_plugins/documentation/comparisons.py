@@ -12,12 +12,18 @@ from ..tables.writing import markdown
 
 NOT_RECORDED = "No two of these systems are recorded with the options of today yet."
 UNKNOWN = "–"
-BY_SEED = "difference by seed (p)"
+BY_SEED = "difference by seed"
 Pair = tuple[str, str]
 """The names of two configurations, the baseline first."""
 
 
-def comparisons(records: Sequence[Record], dataset: str, pairs: Iterable[Pair], averages: Sequence[int] = (0,)) -> str:
+def comparisons(
+    records: Sequence[Record],
+    dataset: str,
+    pairs: Iterable[Pair],
+    averages: Sequence[int] = (0,),
+    brief: bool = False,
+) -> str:
     """A table with a row for each pair of systems, checkpoint and set that both are recorded for.
 
     Args:
@@ -25,6 +31,7 @@ def comparisons(records: Sequence[Record], dataset: str, pairs: Iterable[Pair], 
         dataset: the folder below ``configs/``
         pairs: systems to compare, by the main number of their metric
         averages: of how many epochs' checkpoints; 0 for the best one
+        brief: the differences alone, without the systems' own scores and without p
     """
     rows: list[dict[str, str]] = []
     for average in averages:
@@ -34,10 +41,10 @@ def comparisons(records: Sequence[Record], dataset: str, pairs: Iterable[Pair], 
                 continue
             for subset in _sets(groups):
                 main_number = compare_seeds(*groups, subset)[:1]
-                rows += [_row(pair, average, subset, comparison) for comparison in main_number]
+                rows += [_row(pair, average, subset, comparison, brief) for comparison in main_number]
     table = {heading: [row[heading] for row in rows] for heading in (rows[0] if rows else ())}
-    if BY_SEED in table and not any("(" in cell for cell in table[BY_SEED]):
-        table = {heading.removesuffix(" (p)"): cells for heading, cells in table.items()}
+    if any("(" in cell for cell in table.get(BY_SEED, ())):
+        table = {f"{BY_SEED} (p)" if heading == BY_SEED else heading: cells for heading, cells in table.items()}
     shown = {
         heading: cells
         for heading, cells in table.items()
@@ -60,26 +67,34 @@ def _sets(groups: Sequence[Group]) -> list[str]:
     return [name for name in groups[0].records[0].scores if all(name in each for each in others)]
 
 
-def _row(pair: Pair, average: int, subset: str, comparison: SeedsComparison) -> dict[str, str]:
+def _row(pair: Pair, average: int, subset: str, comparison: SeedsComparison, brief: bool) -> dict[str, str]:
     form = comparison.column.form
     interval = UNKNOWN
     if comparison.interval is not None:
         low, high = comparison.interval
         interval = f"{low:+{form}} to {high:+{form}}"
+    by_seed = [f"{each.difference:+{form}}" for each in comparison.seeds]
+    own, together = {}, {}
+    if not brief:
+        own = {
+            f"{comparison.column.label}, baseline": comparison.baseline.text(form),
+            "system's": comparison.system.text(form),
+        }
+        values = [each.p_value for each in comparison.seeds]
+        by_seed = [
+            shown if value is None else f"{shown} ({_p(value)})" for shown, value in zip(by_seed, values, strict=True)
+        ]
+        together = {"p, all seeds together": _p(comparison.together)}
     return {
         "baseline": f"`{pair[0]}`",
         "system": f"`{pair[1]}`",
         "checkpoint": checkpoint_name(average),
         "set": subset,
-        f"{comparison.column.label}, baseline": comparison.baseline.text(form),
-        "system's": comparison.system.text(form),
-        BY_SEED: ", ".join(
-            f"{each.difference:+{form}}" + (f" ({_p(each.p_value)})" if each.p_value is not None else "")
-            for each in comparison.seeds
-        ),
+        **own,
+        BY_SEED: ", ".join(by_seed),
         "mean difference": f"{comparison.difference:+{form}}",
         "95 % interval over seeds": interval,
-        "p, all seeds together": _p(comparison.together),
+        **together,
     }
 
 

@@ -49,7 +49,10 @@ RECORDED = (
 )
 """Data sets whose recorded runs are on a page."""
 
-COMPARED: Mapping[str, tuple[str, Sequence[comparisons.Pair], Sequence[int]]] = {
+Compared = tuple[str, Sequence[comparisons.Pair], Sequence[int]]
+"""A data set, systems that are compared over their seeds, and of how many epochs' checkpoints."""
+
+COMPARED: Mapping[str, Compared] = {
     "quickstart": ("quickstart", [("rnnsearch", "mc_rnn_3")], [0]),
     **{name: (name, [("bilstm", "rcrn"), ("bilstm_3", "rcrn")], [0]) for name in ("trec", "sst_2", "sst_5", "wikiqa")},
     "reviews": (
@@ -76,7 +79,13 @@ COMPARED: Mapping[str, tuple[str, Sequence[comparisons.Pair], Sequence[int]]] = 
     ),
     "iwslt14_sample": ("iwslt14_sample", [("rnnsearch", "mc_rnn_3"), ("transformer", "dpn")], [0, 5]),
 }
-"""Part of a page → data set, systems that it compares over their seeds, and of how many epochs' checkpoints."""
+"""Part of a page → what it compares."""
+
+DIFFERENCES: Mapping[str, Compared] = {
+    "multi30k-mc_rnn": ("multi30k_de_en", [("rnnsearch", "mc_rnn_3"), ("rnnsearch_large", "mc_rnn_3")], [0, 5]),
+    "multi30k-dpn": COMPARED["multi30k-dpn"],
+}
+"""The same for parts that show the differences alone."""
 
 
 def generated(checkout: Path, records: Sequence[Record]) -> dict[Path, str]:
@@ -109,7 +118,11 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
         "first-updates": notes.first_updates,
         "ten-epochs": notes.epochs,
         **{f"recorded-{name}": partial(recorded, records, name) for name in RECORDED},
-        **{f"compared-{name}": partial(compared, records, name) for name in COMPARED},
+        **{f"compared-{name}": partial(comparisons.comparisons, records, *what) for name, what in COMPARED.items()},
+        **{
+            f"differences-{name}": partial(comparisons.comparisons, records, *what, brief=True)
+            for name, what in DIFFERENCES.items()
+        },
         **{f"cache-{name}": partial(cache_gains.table, records, name) for name in ("ptb", "ptb_small")},
         "first-epochs": lambda: notes.first_epochs(256),
         "first-epochs-small": lambda: notes.first_epochs(128),
@@ -132,11 +145,6 @@ def recorded(records: Sequence[Record], dataset: str) -> str:
     if not own:
         return f"{results_page.NOT_RECORDED.capitalize()}."
     return "\n".join(markdown(results_page.recorded_rows(own, "test")))
-
-
-def compared(records: Sequence[Record], name: str) -> str:
-    """One of :data:`COMPARED`."""
-    return comparisons.comparisons(records, *COMPARED[name])
 
 
 def quickstart_output(records: Sequence[Record]) -> str:

@@ -58,6 +58,11 @@ def test_a_row_for_each_pair_and_set(root: None) -> None:
         "p, all seeds together": "0.002",
     }
     assert found[2]["95 % interval over seeds"] == "–", "a single run of one of them"
+    (short, *_) = cells(comparisons(records.load_all(), "trec", pairs, [0, 5], brief=True))
+    assert short == {
+        **{key: found[0][key] for key in ("baseline", "system", "set", "mean difference", "95 % interval over seeds")},
+        "difference by seed": "+4.00, +10.00",
+    }
 
 
 def test_runs_of_another_day_do_not_count(root: None) -> None:
@@ -69,7 +74,7 @@ def test_runs_of_another_day_do_not_count(root: None) -> None:
 
 
 def test_what_pages_compare_is_there() -> None:
-    for dataset, pairs, _ in pages.COMPARED.values():
+    for dataset, pairs, _ in [*pages.COMPARED.values(), *pages.DIFFERENCES.values()]:
         for pair in pairs:
             for name in pair:
                 assert (CHECKOUT / "configs" / dataset / f"{name}.yaml").is_file()
