@@ -11,6 +11,8 @@ import pytest
 
 from fairseq_plugins import extensions
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import evaluate, train
+from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.modules.recurrent import registry
 from tests.commands import run_command
 
@@ -93,3 +95,37 @@ def test_registering_imports_them(tmp_path: Path) -> None:
     program = "import fairseq_plugins; from fairseq.models import ARCH_MODEL_REGISTRY as m; print('dpn_of_mine' in m)"
     finished = run_command(["python", "-c", program], FAIRSEQ_PLUGINS_EXTENSIONS=str(tmp_path / "mine.py"))
     assert finished.stdout == "True\n"
+
+
+KIND = """
+import dataclasses
+from fairseq_plugins.corpora.preparation import Preparation
+
+@dataclasses.dataclass(kw_only=True)
+class NumbersPreparation(Preparation):
+    kind = "numbers_of_an_extension"
+    largest: int
+    metric: str = "bleu"
+
+    def dictionaries(self):
+        return []
+
+if __name__ == "__main__":
+    NumbersPreparation(largest=9).save("numbers")
+"""
+
+
+@pytest.mark.parametrize(("command", "next_step"), [(train, "fairseq_commands.train_command"), (evaluate, "metric_of")])
+def test_a_kind_of_corpus(command: ModuleType, next_step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "number_lines.py").write_text(KIND)
+    run_command(["python", tmp_path / "number_lines.py"], cwd=tmp_path)
+    (tmp_path / "own.yaml").write_text("extensions: [number_lines.py]\ntrain: {arch: rnnsearch}\n")
+
+    def reached(configuration: object, data: PreparedData, *_: object) -> None:
+        raise InputError(type(data.preparation).__name__)
+
+    monkeypatch.setattr(f"{command.__name__}.{next_step}", reached)
+    with pytest.raises(InputError, match="NumbersPreparation"):
+        command.main(
+            [str(tmp_path / "own.yaml"), "--data", str(tmp_path / "numbers"), "--work", str(tmp_path / "work")]
+        )

@@ -92,7 +92,8 @@ class Preparation:
         found = _find_kind(kind)
         if found is None:
             raise InputError(
-                f"{path}: there is no kind of corpus '{kind}' here; delete {folder} and prepare the corpus again"
+                f"{path}: there is no kind of corpus '{kind}' here; if it is your own, name its file under extensions "
+                f"in the configuration, else delete {folder} and prepare the corpus again"
             )
         if not issubclass(found, cls):
             raise InputError(f"{path}: a corpus of the kind '{kind}', but this needs one of the kind '{cls.kind}'")

@@ -40,10 +40,10 @@ def main(arguments: Sequence[str]) -> None:
     path, options, extra = parser.parse_after("CONFIG", arguments)
     configuration = configurations.load(path)
     work = work_folder(options.work or configuration.default_work)
+    configuration.load_extensions()  # the kind of the data may be one of theirs
     data = PreparedData.of(configuration, options.data)
     results.load(work)  # what is damaged is said before minutes of decoding
     started(path)
-    configuration.load_extensions()
     if options.record:
         records.recordable(configuration, work, options.checkpoint)
     subset = data.preparation.split_of(options.subset)

@@ -38,9 +38,9 @@ def main(arguments: Sequence[str]) -> None:
     path, options, extra = parser.parse_after("CONFIG", arguments)
     configuration = configurations.load(path)
     work = work_folder(options.work or configuration.default_work)
+    configuration.load_extensions()  # the kind of the data may be one of theirs
     data = PreparedData.of(configuration, options.data)
     started(path)
-    configuration.load_extensions()
     command = fairseq_commands.train_command(configuration, data, work, options.gpus, extra)
     check_evaluation(configuration, data)
     number = fairseq_commands.process_count(command)
