@@ -134,6 +134,8 @@ def measure(
     x = torch.randn(size["steps"], size["batch"], size["input"], device=device, requires_grad=True)
     gradient = torch.randn(size["steps"], size["batch"], size["hidden"], device=device)
     layers = candidates(size["input"], size["hidden"], backends, device, bfloat16)
+    if unknown := [name for name in only if name not in layers]:
+        raise SystemExit(f"error: --layers {unknown[0]!r}: there are {', '.join(map(repr, layers))}")
     layers = {name: run for name, run in layers.items() if not only or name in (REFERENCE, *only)}
     rows = []
     for name, upstream in (("forward", None), ("forward+backward", gradient)):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs this project and what it needs into .venv, which it makes of python3 where it is not there; in an active
-# environment (venv, or conda's but for base) into that one. The scripts use .venv by themselves;
+# Installs this project and what it needs into .venv where that is there; else in an active environment (venv, or conda's
+# but for base) into that one; else into .venv, which it makes of python3. The scripts use .venv by themselves;
 # `source .venv/bin/activate` is for your own commands.
 #
 #   scripts/install.sh [--extras NAME[,NAME]] [PIP ARGUMENTS...]

@@ -9,7 +9,7 @@
 #                   dilated_rnn_figure_3 … _6 (configs/tables); rcrn_table_10 times models, with the options of
 #                   benchmarks/rcrn_table_10.py
 #   --scale small   built-in sentences and small models: half an hour on 2 CPU cores, and not the paper's setting. The
-#                   default, paper, needs the prepared data (README) and GPUs for hours or days
+#                   default, paper, needs the prepared data (docs/data.md) and GPUs for hours or days
 #   --recipe NAME   train every row by another recipe: paper is the DPN-S2S paper's own, configs/*/*_paper.yaml
 #   --seeds N...    seeds of each row's training (1 by default); several give a mean and a deviation
 #   --work DIR      where everything goes (work/reproduce/<scale> by default); tables share their experiments

@@ -56,6 +56,19 @@ def test_in_single_precision(backend: str, monkeypatch: pytest.MonkeyPatch) -> N
     torch.testing.assert_close([each.double() for each in actual], list(expected), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("backend", ["eager", "cpp"])
+def test_what_is_not_a_number_stays_so(backend: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken query has to be seen in the weights of its position, and in no others."""
+    monkeypatch.setenv(BACKEND_VARIABLE, backend)
+    given, mask = problem(2, 3, 9, 40, 5, dtype)
+    with torch.no_grad():
+        given[0][1, 2, 7] = torch.nan
+    weighted, _ = additive_attention(*given, mask)
+    assert weighted[1, 2].isnan().all()
+    assert weighted[0].isfinite().all() and weighted[1, :2].isfinite().all()
+
+
 @pytest.mark.parametrize("backend", ["eager", "cpp"])
 def test_gradients_by_finite_differences(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BACKEND_VARIABLE, backend)

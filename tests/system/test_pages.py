@@ -73,6 +73,28 @@ def test_own_text(own_text: Path) -> None:
     assert finished.stdout.startswith("['")
 
 
+def test_labels_of_ones_own(clone: Path) -> None:
+    for split in ("train", "valid", "test"):
+        (clone / "data" / f"{split}.tsv").write_text("text\tlabel\nba ba di\ta\nfo ga ba\tb\n", encoding="utf-8")
+    text = block(DOCS / "classification.md", "configs/own_labels/rcrn.yaml")
+    short = "scripts/train.sh configs/own_labels/rcrn.yaml"
+    output = do(clone, text.replace(short, f"{short} --max-epoch 1 --hidden-size 8"))
+    assert re.search(r"^[ab]\b", output.splitlines()[-1])
+
+
+def test_a_language_model_of_ones_own(clone: Path) -> None:
+    for split in ("train", "valid", "test"):
+        (clone / f"{split}.txt").write_text("ba di ga\nfo ga ba ba\n" * 400, encoding="utf-8")
+    page = DOCS / "language_models.md"
+    (prepare, *_) = block(page, "work/mine_characters").splitlines()
+    train, evaluate = block(page, "--data work/mine/data").splitlines()
+    short = "--max-update 1 --decoder-embed-dim 8 --decoder-hidden-size 8"
+    # Another page's data is in work/mine.
+    text = "\n".join([prepare, f"{train} {short}", evaluate]).replace("work/mine", "work/mine_text")
+    do(clone, text)
+    assert (clone / "work" / "mine_text" / "mc_rnn_3" / "results.json").is_file()
+
+
 def test_a_configuration_of_ones_own(own_text: Path) -> None:
     page = DOCS / "configurations.md"
     save(own_text, page)

@@ -59,6 +59,10 @@ inline void for_each_vector(int64_t size, const Body& body) {
   if (k < size) body(k, size - k);
 }
 
+// exp_u20 is exact enough for float32 and cheap, but gives a number for what is none, which has to stay so: else a broken
+// weight would go unnoticed.
+inline Vector<float> exp(const Vector<float>& x) { return Vector<float>::blendv(x.exp_u20(), x, x.isnan()); }
+
 template <typename T>
 inline Vector<T> sigmoid(const Vector<T>& x) {
   return Vector<T>(T(1)) / (Vector<T>(T(1)) + x.neg().exp());
@@ -66,7 +70,7 @@ inline Vector<T> sigmoid(const Vector<T>& x) {
 
 template <>
 inline Vector<float> sigmoid<float>(const Vector<float>& x) {
-  return Vector<float>(1.f) / (Vector<float>(1.f) + x.neg().exp_u20());
+  return Vector<float>(1.f) / (Vector<float>(1.f) + exp(x.neg()));
 }
 
 template <typename T>
@@ -76,7 +80,7 @@ inline Vector<T> tangent(const Vector<T>& x) {
 
 template <>
 inline Vector<float> tangent<float>(const Vector<float>& x) {
-  return Vector<float>(2.f) / (Vector<float>(1.f) + (x * Vector<float>(-2.f)).exp_u20()) - Vector<float>(1.f);
+  return Vector<float>(2.f) / (Vector<float>(1.f) + exp(x * Vector<float>(-2.f))) - Vector<float>(1.f);
 }
 
 template <typename T>

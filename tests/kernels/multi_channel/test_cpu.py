@@ -50,6 +50,26 @@ def test_cpp_in_single_precision(cell: str, monkeypatch: pytest.MonkeyPatch) -> 
             assert (single[name] - value).abs().max() <= tolerance * value.abs().max(), name
 
 
+@pytest.mark.parametrize("connection", CONNECTIONS)
+@pytest.mark.parametrize("cell", GATES)
+@pytest.mark.parametrize("backend", ["autograd", "eager", "cpp"])
+def test_what_is_not_a_number_stays_so(
+    backend: str, cell: str, connection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broken weight, or input, has to be seen in the loss."""
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
+    torch.manual_seed(0)
+    layer = MultiChannelRNN(4, 20, 3, cell, connection)
+    x = torch.randn(3, 2, 4)
+    x[0, 1, 0] = torch.nan
+    output = layer(x).output
+    assert output[:, 0].isfinite().all()
+    assert output[:, 1].isnan().all()
+    with torch.no_grad():
+        layer.weight_ih[0, 0] = torch.nan
+    assert layer(x).output[:, 0].isnan().any()
+
+
 def test_cpp_leaves_no_memory_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cpp")
     layer = MultiChannelRNN(16, 64, 3)
