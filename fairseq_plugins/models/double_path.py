@@ -52,6 +52,7 @@ from .options import (
     check_sizes,
     complete,
     position_options,
+    refuse_dropout,
     tie_output,
 )
 from .shown_attention import ShownAttention
@@ -322,7 +323,9 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
             }
             self.set_incremental_state(incremental_state, "decoder", {"states": states, "sentences": rows})
 
-    def make_generation_fast_(self, need_attn: bool = False, **unused: Any) -> None:
+    def make_generation_fast_(self, need_attn: bool = False, retain_dropout: bool = False, **unused: Any) -> None:
+        """Raises InputError if dropout is wanted in generation."""
+        refuse_dropout(retain_dropout)
         self.need_attn = need_attn
         remove_weight_norm(self)
 

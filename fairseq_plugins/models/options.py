@@ -130,6 +130,12 @@ def recurrent_layer(cfg: Namespace | DictConfig, side: str = "") -> tuple[str, A
     return kind.name, options
 
 
+def refuse_dropout(is_retained: bool) -> None:
+    """Raises InputError if ``--retain-dropout`` asks for dropout where a trained model is used."""
+    if is_retained:
+        raise InputError("--retain-dropout: this model has no dropout but in training; leave it out")
+
+
 def check_layer_options(cfg: Namespace | DictConfig, task: FairseqTask, *sides: str) -> None:
     """Raises InputError if an option is given that no side's layers have. Checkpoints may hold such, since earlier
     versions did not look at them."""

@@ -33,7 +33,15 @@ from ..kernels.linear import linear
 from ..modules import LockedDropout, RecurrentStack, embedding_dropout, reorder_states
 from ..modules.dropout import Dropout
 from .carried_states import CarriedStates
-from .options import check_layer_options, check_sizes, complete, flag, recurrent_layer, recurrent_layer_options
+from .options import (
+    check_layer_options,
+    check_sizes,
+    complete,
+    flag,
+    recurrent_layer,
+    recurrent_layer_options,
+    refuse_dropout,
+)
 
 IMPOSSIBLE = -1e4
 """The logit of what cannot be; its probability is 0 in every precision, and its gradient too."""
@@ -209,6 +217,10 @@ class RecurrentLanguageModelDecoder(FairseqIncrementalDecoder):
         if cached is not None:
             cached["states"] = reorder_states(cached["states"], new_order)
             self.set_incremental_state(incremental_state, "decoder", cached)
+
+    def make_generation_fast_(self, retain_dropout: bool = False, **unused: Any) -> None:
+        """Raises InputError if dropout is wanted in generation."""
+        refuse_dropout(retain_dropout)
 
     def max_positions(self) -> int:
         """There is no longest text."""

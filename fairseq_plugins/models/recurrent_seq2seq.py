@@ -49,6 +49,7 @@ from .options import (
     position_options,
     recurrent_layer,
     recurrent_layer_options,
+    refuse_dropout,
     tie_output,
 )
 
@@ -309,7 +310,9 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             }
             self.set_incremental_state(incremental_state, "decoder", reordered)
 
-    def make_generation_fast_(self, need_attn: bool = False, **unused: Any) -> None:
+    def make_generation_fast_(self, need_attn: bool = False, retain_dropout: bool = False, **unused: Any) -> None:
+        """Raises InputError if dropout is wanted in generation."""
+        refuse_dropout(retain_dropout)
         self.need_attn = need_attn
 
     def max_positions(self) -> int:

@@ -80,6 +80,13 @@ class StreamingLanguageModelingTask(FairseqTask):
             raise InputError("--label-smoothing: recurrent_lm gives <s> and <pad> no probability at all; leave it out")
         return super().build_criterion(cfg, from_checkpoint)
 
+    def build_dataset_for_inference(self, *_: Any, **__: Any) -> None:
+        """Raises InputError: fairseq's hub interface has no way to read a stream."""
+        raise InputError(
+            "fairseq's hub interface cannot read a text as one stream: scripts/generate_text.sh writes text, and "
+            "scripts/perplexity.sh reads it"
+        )
+
     @property
     def source_dictionary(self) -> Dictionary:
         return self.dictionary

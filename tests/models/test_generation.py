@@ -12,8 +12,10 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.token_generation_constraints import pack_constraints
 from torch import Tensor
 
+from fairseq_plugins.errors import InputError
 from tests.models.tasks import WORDS, make_task, pad
 from tests.models.test_double_path import make_model as make_double_path
+from tests.models.test_recurrent_language_model import make_model as make_language_model
 from tests.models.test_recurrent_seq2seq import make_model as make_recurrent
 
 DICTIONARY = make_task().target_dictionary
@@ -74,6 +76,14 @@ def test_an_ensemble_takes_the_mean_of_probabilities(kind: str) -> None:
         [(tokens, pytest.approx(score, abs=1e-5)) for tokens, score in row]
         for row in generate(models[:1], BATCH, beam=4)
     ]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_dropout_in_generation_is_refused(kind: str) -> None:
+    with pytest.raises(InputError, match="--retain-dropout: this model has no dropout but in training"):
+        MODELS[kind]().make_generation_fast_(retain_dropout=True)
+    with pytest.raises(InputError, match="--retain-dropout"):
+        make_language_model().make_generation_fast_(retain_dropout=True)
 
 
 def test_an_ensemble_of_different_architectures() -> None:

@@ -11,7 +11,10 @@ from fairseq.optim import FairseqOptimizer
 
 from fairseq_plugins.checkpoints import read_checkpoint
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.tasks.streaming_language_modeling import StreamingLanguageModelingTask
+from fairseq_plugins.tasks.streaming_language_modeling import (
+    StreamingLanguageModelingConfig,
+    StreamingLanguageModelingTask,
+)
 from tests.commands import train_in_process
 from tests.texts import training
 
@@ -124,3 +127,9 @@ def test_models_that_carry_no_states(running_text: Path, tmp_path: Path) -> None
     sizes = "--encoder-embed-dim 4 --encoder-hidden-size 4 --decoder-embed-dim 4 --decoder-hidden-size 4"
     with pytest.raises(InputError, match="trains recurrent_lm and its architectures"):
         train_in_process(*options, *sizes.split())
+
+
+def test_the_hub_interface_is_refused(running_text: Path) -> None:
+    task = StreamingLanguageModelingTask.setup_task(StreamingLanguageModelingConfig(data=str(running_text / "bin")))
+    with pytest.raises(InputError, match="scripts/generate_text.sh writes text, and scripts/perplexity.sh reads it"):
+        task.build_dataset_for_inference([torch.tensor([4])], [1])

@@ -138,7 +138,7 @@ class _Recurrence(torch.autograd.Function):
             for j, lag in enumerate(specification.lags):
                 rows = (channels - specification.shift(j)) * batch_size
                 target = grad_hidden[row - lag].view(-1, hidden_size)[:rows]
-                source = grad_summed[t].view(channels * batch_size, -1)[-rows:]
+                source = grad_summed[t].view(channels * batch_size, grad_summed.size(-1))[-rows:]
                 torch.addmm(target, source, weight_connection[j], out=target)
                 if connection == "gate" and grad_interpolated is not None:
                     target.add_(grad_interpolated.reshape(-1, hidden_size)[-rows:])

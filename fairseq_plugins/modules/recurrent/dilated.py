@@ -104,7 +104,7 @@ class DilatedRNN(RecurrentNetwork):
         folded_steps = -(-steps // s)
         # Padding by nothing would copy, and so would, backwards, a slice of everything.
         whole = F.pad(x, (0, 0, 0, 0, 0, folded_steps * s - steps)) if steps % s else x
-        folded = whole.reshape(folded_steps, s * batch_size, -1)
+        folded = whole.reshape(folded_steps, s * batch_size, self.input_size)
         real = lengths
         if lengths is None and steps % s:
             real = x.new_full((batch_size,), steps, dtype=torch.long)
@@ -114,7 +114,7 @@ class DilatedRNN(RecurrentNetwork):
         output, hidden, cell_state = torch_layers.run(
             self.rnn, folded, folded_lengths, _from_ring(state.hidden, places), _from_ring(state.cell_state, places)
         )
-        output = output.view(folded_steps * s, batch_size, -1)
+        output = output.view(folded_steps * s, batch_size, self.hidden_size)
         if steps % s:
             output = output[:steps]
         phase = (state.phase + (steps if lengths is None else lengths)) % s
@@ -137,8 +137,9 @@ class DilatedRNN(RecurrentNetwork):
             places = (rows, state.phase)
             output, outputs = self._fused_step(hidden, state.outputs)
             return output, DilatedState(
-                state.hidden.index_put(places, hidden),
-                state.cell_state.index_put(places, cell_state),
+                # Under autocast a step's results are of another type than a state that no step has made.
+                state.hidden.index_put(places, hidden.type_as(state.hidden)),
+                state.cell_state.index_put(places, cell_state.type_as(state.cell_state)),
                 (state.phase + 1) % self.dilation,
                 outputs,
             )

@@ -82,6 +82,34 @@ def test_the_kernel_is_chosen_where_it_is_faster(cell: str, monkeypatch: pytest.
     assert not runs(64, 128, 8)
 
 
+@pytest.mark.parametrize("kind", sorted(RECURRENT_KINDS))
+def test_steps_from_the_beginning_under_autocast(kind: str) -> None:
+    """The first step's state is of zeros, which no operation in half precision has made."""
+    torch.manual_seed(0)
+    network = RECURRENT_KINDS[kind].make(RECURRENT_KINDS[kind].options(), LayerSizes(3, (5,)))
+    x = torch.randn(4, 2, 3)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        state, step, outputs = network.initial_state(2), network.stepper(2), []
+        for each in x:
+            output, state = step(each, state)
+            outputs.append(output.float())
+    torch.testing.assert_close(torch.stack(outputs), network(x).output, rtol=0.1, atol=0.05)
+
+
+@pytest.mark.parametrize("backend", [None, "autograd"])
+@pytest.mark.parametrize("kind", sorted(RECURRENT_KINDS))
+def test_a_batch_without_rows(kind: str, backend: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    if backend:
+        monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
+    network = RECURRENT_KINDS[kind].make(RECURRENT_KINDS[kind].options(), LayerSizes(3, (5,)))
+    x = torch.randn(4, 0, 3, requires_grad=True)
+    output = network(x, torch.zeros(0, dtype=torch.long)).output
+    assert output.shape == (4, 0, network.output_size)
+    output.sum().backward()
+    assert x.grad.shape == x.shape
+    assert all(not parameter.grad.any() for parameter in network.parameters() if parameter.grad is not None)
+
+
 @pytest.mark.parametrize("kind", sorted(name for name, kind in RECURRENT_KINDS.items() if not kind.handles_depth))
 def test_torch_gets_states_that_cudnn_takes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """cuDNN refuses states that are not contiguous, as views of a state with several parts are."""
