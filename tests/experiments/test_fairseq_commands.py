@@ -164,7 +164,9 @@ def test_more_gpus_than_there_are(tmp_path: Path, data: PreparedData) -> None:
 # Bases that have options of their models; the 16 review sets differ in their data alone.
 MODELS_OF_BASES = {
     **dict.fromkeys(("quickstart", "quickstart_summarization"), "rnnsearch_iwslt_de_en"),
-    **dict.fromkeys(("trec", "sst_5", "sst_2", "imdb", "reviews", "quickstart_classification"), "rcrn_classifier"),
+    **dict.fromkeys(
+        ("trec", "sst_5", "sst_2", "imdb", "reviews", "own_labels", "quickstart_classification"), "rcrn_classifier"
+    ),
     **dict.fromkeys(("snli", "scitail"), "rcrn_entailment"),
     **dict.fromkeys(("wikiqa", "trecqa"), "rcrn_ranking"),
     **dict.fromkeys(("copy_memory_500", "copy_memory_1000"), "dilated_rnn_pixels"),
