@@ -80,6 +80,7 @@ def main() -> None:
     preparation = LabelledTextsPreparation(
         texts=["question", "candidate"],
         given="raw" if is_published else "tokens",
+        tokenizer="moses" if is_published else "treebank",
         lowercase=True,
         is_ranking=True,
         drops_all_right=arguments.clean,

@@ -3,7 +3,7 @@
     python -m fairseq_plugins.corpora.entailment --input snli_1.0 --output work/snli/data
 
 SNLI's folder holds ``snli_1.0_train.jsonl`` and its peers; SciTail's ``snli_format`` has ``scitail_1.0_train.txt`` in
-the same form. Tokens and part-of-speech tags are those of the sentences' parses; pairs whose gold label is ``-`` are
+the same form. Tokens and part-of-speech tags (none with ``--no-tags``) are those of the sentences' parses; pairs whose gold label is ``-`` are
 left out. ``scripts/prepare_entailment.sh`` runs this.
 """
 
@@ -66,13 +66,19 @@ def main() -> None:
     """The command line: see ``--help``."""
     parser = argparse.ArgumentParser(prog="prepare_entailment.sh", description="Prepares SNLI or SciTail for fairseq.")
     parser.add_argument("--input", type=Path, required=True, metavar="DIR", help="snli_1.0, or SciTail's snli_format")
+    parser.add_argument(
+        "--no-tags",
+        action="store_true",
+        help="words alone: a model that reads part-of-speech tags cannot predict for plain text",
+    )
     add_text_arguments(parser)
     arguments = parser.parse_args()
     preparation = LabelledTextsPreparation(
         texts=["premise", "hypothesis"],
         given="tokens",
+        tokenizer="treebank",
         lowercase=True,
-        has_tags=True,
+        has_tags=not arguments.no_tags,
         dropped_labels=["-"],
         **common_choices(arguments),
     )

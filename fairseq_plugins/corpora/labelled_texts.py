@@ -68,6 +68,9 @@ class LabelledTextsPreparation(Preparation):
     """``raw`` text, or ``tokens``: then tokenisation was somebody else's, and is only replayed."""
     language: str = "en"
     tokenizer: str = "moses"
+    """Where tokens were given, the one that comes nearest to theirs: new text goes through it."""
+    escape: bool = False
+    """Whether tokens write what the tokenizer calls special in its own way (``-lrb-``)."""
     lowercase: bool = False
     max_length: int | None = None
     """Texts are cut after so many tokens."""
@@ -136,7 +139,7 @@ class LabelledTextsPreparation(Preparation):
     @functools.cached_property
     def codec(self) -> Codec:
         """Text ↔ what fairseq reads."""
-        return Codec(Tokenizer(self.language, self.tokenizer, escape=False, lowercase=self.lowercase))
+        return Codec(Tokenizer(self.language, self.tokenizer, self.escape, self.lowercase))
 
     def encode(self, text: str) -> str:
         """New text → tokens, as those of the corpus."""

@@ -39,6 +39,8 @@ SETS = {
     "software": "software",
 }
 """The set → the name of its files, in the order of RCRN's Table 1."""
+UNSPLIT = ("imdb", "mr")
+"""The sets whose tokens have "isn't" whole; the others have ``is n't``."""
 VALID = 200
 
 
@@ -62,7 +64,12 @@ def main() -> None:
     add_text_arguments(parser)
     arguments = parser.parse_args()
     preparation = LabelledTextsPreparation(
-        texts=["review"], given="tokens", lowercase=True, valid_count=VALID, **common_choices(arguments)
+        texts=["review"],
+        given="tokens",
+        tokenizer="tweet" if arguments.set in UNSPLIT else "treebank",
+        lowercase=True,
+        valid_count=VALID,
+        **common_choices(arguments),
     )
     inputs = {split: [find(arguments.input, f"{SETS[arguments.set]}.task.{split}")] for split in ("train", "test")}
     prepare(

@@ -32,7 +32,12 @@ def main() -> None:
     add_text_arguments(parser)
     arguments = parser.parse_args()
     preparation = LabelledTextsPreparation(
-        texts=["sentence"], given="tokens", lowercase=True, **common_choices(arguments)
+        texts=["sentence"],
+        given="tokens",
+        tokenizer="treebank",
+        escape=True,
+        lowercase=True,
+        **common_choices(arguments),
     )
     inputs = {split: [arguments.input / f"stsa.{NAMES[arguments.classes]}.{name}"] for split, name in SPLITS.items()}
     prepare(

@@ -1,4 +1,4 @@
-"""From a line of text to tokens, and back: normalisation, Moses or jieba tokenisation, lower-casing."""
+"""From a line of text to tokens, and back: normalisation, tokenisation (Moses, NLTK, jieba), lower-casing."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any
 
 from fairseq_plugins.errors import InputError
 
-TOKENIZERS = ("moses", "jieba", "none")
+TOKENIZERS = ("moses", "treebank", "tweet", "jieba", "none")
 
 _FINAL_STOP = re.compile(r"(?<=[^\s.])\.$")
 # Scripts that are written without spaces, and their punctuation.
 _UNSPACED = r"\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003134f"
 _SPACE_AT_UNSPACED = re.compile(rf"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
+_TREEBANK_ESCAPED = re.compile(r"(?=[/*])")
 _SPACE_BEFORE_STOP = re.compile(r" (?=[,.!?;:%)\]}])|(?<=[(\[{]) ")
 
 
@@ -51,8 +52,11 @@ class Tokenizer:
         """
         Args:
             language: the language's code (``de``); Moses knows abbreviations and apostrophes by language.
-            kind: ``moses``; ``jieba``, which cuts Chinese into words; or ``none``.
-            escape: Moses tokens write ``& | < > ' " [ ]`` as ``&amp;`` and so on, as Moses itself does.
+            kind: ``moses``; ``treebank``, which writes "isn't" as ``is n't`` and quotation marks as `` and '', as the
+                Penn Treebank does; ``tweet``, which leaves "isn't" whole; ``jieba``, which cuts Chinese into words; or
+                ``none``.
+            escape: Moses tokens write ``& | < > ' " [ ]`` as ``&amp;`` and so on, as Moses itself does; those of the
+                Treebank write brackets as ``-LRB-`` and so on, and ``/`` and ``*`` with a backslash.
             lowercase: after tokenisation, as Moses recipes do (abbreviations are known by their case).
             normalization: what is done before tokenisation, names of :data:`NORMALIZATIONS` in their order.
 
@@ -74,6 +78,17 @@ class Tokenizer:
             moses_language = language.split("_")[0]  # de of de_AT
             self._moses = sacremoses.MosesTokenizer(lang=moses_language)
             self._demoses = sacremoses.MosesDetokenizer(lang=moses_language)
+        elif kind == "treebank":
+            if language != "en":
+                raise InputError(f"the tokenizer 'treebank' is for English (en), not for '{language}': choose moses")
+            from nltk.tokenize import NLTKWordTokenizer, TreebankWordDetokenizer
+
+            self._sentences, self._words = _sentence_splitter(), NLTKWordTokenizer()
+            self._detokenizer = TreebankWordDetokenizer()
+        elif kind == "tweet":
+            from nltk.tokenize import TreebankWordDetokenizer, TweetTokenizer
+
+            self._words, self._detokenizer = TweetTokenizer(), TreebankWordDetokenizer()
         elif kind == "jieba":
             _jieba()
 
@@ -86,6 +101,12 @@ class Tokenizer:
             # Moses' own script takes the last full stop off every sentence, even one that ends in "U.S."; sacremoses
             # leaves it on abbreviations and numbers.
             line = _FINAL_STOP.sub(" .", line.rstrip())
+        elif self.kind == "treebank":
+            # It knows a full stop by the end of the sentence.
+            sentences = self._sentences.tokenize(line)
+            line = " ".join(word for sentence in sentences for word in self._treebank_words(sentence))
+        elif self.kind == "tweet":
+            line = " ".join(self._words.tokenize(line))
         elif self.kind == "jieba":
             line = " ".join(_jieba().cut(line))
         if self.lowercase:
@@ -96,9 +117,29 @@ class Tokenizer:
         """Tokens as text. What lower-casing and normalisation lost stays lost."""
         if self.kind == "moses":
             return self._demoses.detokenize(tokens.split(), unescape=self.escape)
+        if self.kind in ("treebank", "tweet"):
+            if self.escape:
+                tokens = tokens.replace("\\/", "/").replace("\\*", "*")
+            return self._detokenizer.detokenize(tokens.split(), convert_parentheses=self.escape)
         if self.kind == "jieba":
             return _SPACE_BEFORE_STOP.sub("", _SPACE_AT_UNSPACED.sub("", tokens))
         return tokens
+
+    def _treebank_words(self, sentence: str) -> list[str]:
+        words = self._words.tokenize(sentence, convert_parentheses=self.escape)
+        return [_TREEBANK_ESCAPED.sub(r"\\", word) for word in words] if self.escape else words
+
+
+@functools.cache
+def _sentence_splitter() -> Any:
+    """Punkt with Moses' English abbreviations: it would learn them from text, or load what nobody has here."""
+    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+    from sacremoses.corpus import NonbreakingPrefixes
+
+    parameters = PunktParameters()
+    prefixes = (line.split() for line in NonbreakingPrefixes().words("en"))
+    parameters.abbrev_types = {prefix[0].lower() for prefix in prefixes if prefix and not prefix[0].startswith("#")}
+    return PunktSentenceTokenizer(parameters)
 
 
 @functools.cache

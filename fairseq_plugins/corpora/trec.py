@@ -48,6 +48,7 @@ def main() -> None:
     preparation = LabelledTextsPreparation(
         texts=["question"],
         given="tokens",
+        tokenizer="treebank",
         lowercase=True,
         valid_share=0.1,
         label="fine" if arguments.fine else "coarse",

@@ -59,9 +59,14 @@ def predict(
         extra: further options of fairseq-validate
 
     Raises:
-        InputError: a line has not as many texts as the model reads, or fairseq-validate fails.
+        InputError: a line has not as many texts as the model reads, the model reads tags, or fairseq-validate fails.
     """
     preparation = labelled_texts(data)
+    if preparation.has_tags:
+        raise InputError(
+            f"{checkpoint}: the model reads a part-of-speech tag for each word, and plain text has none; prepare the "
+            f"data without tags (prepare_entailment.sh --no-tags) and train a model on that"
+        )
     encoded: list[str] = []
     for number, line in enumerate(lines, 1):
         texts = line.split("\t")

@@ -319,12 +319,19 @@ def test_trec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sst_and_reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in "train", "dev", "test":
         (tmp_path / f"stsa.fine.{name}").write_text("4 a good film .\n0 bad .\n", encoding="utf-8")
-    assert run(sst, monkeypatch, "--input", tmp_path, "--output", tmp_path / "sst").labels == ["0", "4"]
+    prepared = run(sst, monkeypatch, "--input", tmp_path, "--output", tmp_path / "sst")
+    assert prepared.labels == ["0", "4"]
+    assert prepared.encode('It isn\'t "good" (at all).') == "it is n't `` good '' -lrb- at all -rrb- ."
     reviewed = "".join(f"{number % 2}\tit 's review {number}\n" for number in range(260)).encode()
     (tmp_path / "books.task.train.gz").write_bytes(gzip.compress(reviewed))
     (tmp_path / "books.task.test").write_bytes(reviewed[:100].rsplit(b"\n", 1)[0])
     prepared = run(reviews, monkeypatch, "--input", tmp_path, "--set", "books", "--output", tmp_path / "books")
     assert (prepared.splits["train"]["kept"], prepared.splits["valid"]["kept"]) == (60, 200)
+    assert prepared.encode("It isn't (at all) good. No!") == "it is n't ( at all ) good . no !"
+    (tmp_path / "MR.task.train").write_bytes(reviewed)
+    (tmp_path / "MR.task.test").write_bytes(reviewed)
+    whole = run(reviews, monkeypatch, "--input", tmp_path, "--set", "mr", "--output", tmp_path / "mr")
+    assert whole.encode("It isn't (at all) good.") == "it isn't ( at all ) good ."
     with pytest.raises(InputError, match="dvd.task.train: no such file, nor dvd.task.train.gz"):
         run(reviews, monkeypatch, "--input", tmp_path, "--set", "dvd", "--output", tmp_path / "dvd")
     (tmp_path / "stsa.fine.test").write_text("4 good\n3\n", encoding="utf-8")
@@ -385,6 +392,9 @@ def test_entailment_takes_tokens_and_tags_of_parses(tmp_path: Path, monkeypatch:
     assert prepared.labels == ["entailment", "neutral"] and prepared.splits["train"]["kept"] == 2
     assert lines(tmp_path / "out/tokens/test.input0")[0] == "the dog sleeps ( ."
     assert lines(tmp_path / "out/tokens/test.tags0")[0] == "DT NN VBZ -LRB- ."
+    assert prepared.encode("The dog doesn't sleep.") == "the dog does n't sleep ."
+    plain = run(entailment, monkeypatch, "--input", tmp_path, "--no-tags", "--output", tmp_path / "plain")
+    assert plain.has_tags is False and not (tmp_path / "plain/tokens/test.tags0").exists()
     with pytest.raises(InputError, match="one file of JSON lines for 'train' was expected"):
         run(entailment, monkeypatch, "--input", tmp_path / "out", "--output", tmp_path / "wrong")
 

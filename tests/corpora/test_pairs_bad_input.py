@@ -246,7 +246,7 @@ def test_a_metric_that_nobody_knows_here(
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"tokenizer": "spacy"}, "unknown tokenizer 'spacy': choose one of moses, jieba, none"),
+        ({"tokenizer": "spacy"}, "unknown tokenizer 'spacy': choose one of moses, treebank, tweet, jieba, none"),
         ({"bpe": "wordpiece"}, "unknown bpe 'wordpiece': choose one of sentencepiece, subword-nmt, none"),
         ({"target_lang": "de"}, "both 'de'"),
         ({"target_lang": "de-AT"}, "letters, digits and _ only"),

@@ -58,7 +58,9 @@ def test_unknown_names() -> None:
         Tokenizer("zh", normalization=["nfd"])
     with pytest.raises(InputError, match="unknown normalization 'nfd': choose from nfkc, simplified"):
         PairsPreparation("zh", "en", source_normalization=["nfd"])
-    with pytest.raises(InputError, match="unknown source-tokenizer 'char': choose one of moses, jieba, none"):
+    with pytest.raises(
+        InputError, match="unknown source-tokenizer 'char': choose one of moses, treebank, tweet, jieba, none"
+    ):
         PairsPreparation("zh", "en", source_tokenizer="char")
 
 
@@ -103,3 +105,35 @@ def test_nothing_is_lower_cased_or_tokenised_unless_asked() -> None:
 
 def test_abbreviations_are_known_by_their_case() -> None:
     assert Tokenizer("en", "moses", lowercase=True)("Mr. Li and No. 5") == "mr. li and no. 5"
+
+
+TREEBANK = [
+    ("I don't think it's \"good\".", "i do n't think it 's `` good '' ."),
+    ("It wasn't. Mr. Smith can't wait... (He's gone.)", "it was n't . mr. smith ca n't wait ... ( he 's gone . )"),
+    ("  two\tspaces  ", "two spaces"),
+]
+
+
+@pytest.mark.parametrize(("text", "tokens"), TREEBANK)
+def test_the_treebank_splits_negations_and_turns_quotation_marks(text: str, tokens: str) -> None:
+    assert Tokenizer("en", "treebank", escape=False, lowercase=True)(text) == tokens
+
+
+def test_the_treebank_escapes() -> None:
+    tokenizer = Tokenizer("en", "treebank", escape=True, lowercase=True)
+    assert tokenizer("The writer/director (really) isn't *") == "the writer\\/director -lrb- really -rrb- is n't \\*"
+    assert Tokenizer("en", "treebank").detokenize("The writer\\/director") == "The writer/director"
+
+
+@pytest.mark.parametrize("kind", ["treebank", "tweet"])
+def test_english_text_comes_back(kind: str) -> None:
+    for escape in (False, True):
+        tokenizer = Tokenizer("en", kind, escape=escape)
+        for text in ("I don't (really) know.", "Who's there, then?"):
+            assert tokenizer.detokenize(tokenizer(text)) == text
+    assert pickle.loads(pickle.dumps(Tokenizer("en", kind)))("It isn't.").startswith("It is")
+
+
+def test_the_treebank_is_english() -> None:
+    with pytest.raises(InputError, match="the tokenizer 'treebank' is for English .en., not for 'de': choose moses"):
+        Tokenizer("de", "treebank")
