@@ -3,8 +3,8 @@
     python -m fairseq_plugins.corpora.entailment --input snli_1.0 --output work/snli/data
 
 SNLI's folder holds ``snli_1.0_train.jsonl`` and its peers; SciTail's ``snli_format`` has ``scitail_1.0_train.txt`` in
-the same form. Tokens and part-of-speech tags (none with ``--no-tags``) are those of the sentences' parses; pairs whose gold label is ``-`` are
-left out. ``scripts/prepare_entailment.sh`` runs this.
+the same form. Tokens and part-of-speech tags are those of the sentences' parses; ``--no-tags`` leaves the tags out.
+Pairs whose gold label is ``-`` are left out. ``scripts/prepare_entailment.sh`` runs this.
 """
 
 from __future__ import annotations
