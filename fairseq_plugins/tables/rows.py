@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,8 +48,8 @@ class Result:
         updates: mean over the seeds
         hours: of training, mean over the seeds
         seeds: ours by seed, then by column
-        significance: against the table's baseline with the same seed: by seed, then by column
-        over_seeds: of three seeds or more, the p-value of Welch's t-test against the baseline's, by column
+        significance: against each of the row's baselines with the same seed: by baseline, by seed, then by column
+        over_seeds: of three seeds or more, the p-value of Welch's t-test against a baseline's: by baseline and column
         note: why there is nothing of ours, or what to know of the paper's figure
     """
 
@@ -62,8 +63,8 @@ class Result:
     updates: int | None = None
     hours: float | None = None
     seeds: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
-    significance: Mapping[int, Mapping[str, Comparison]] = field(default_factory=dict)
-    over_seeds: Mapping[str, float] = field(default_factory=dict)
+    significance: Mapping[str, Mapping[int, Mapping[str, Comparison]]] = field(default_factory=dict)
+    over_seeds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     note: str = ""
 
 
@@ -96,33 +97,80 @@ def figures_of(table: Table, row: Row, work: Path, found: Mapping[str, Any], sca
         raise InputError(f"{work}: {error} is missing there; run {table.command}") from None
 
 
-def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], scale: str) -> Result:
-    """A row of the table with what came out."""
+def results_of(table: Table, runs: Mapping[str, Sequence[SeededRun]], scale: str) -> list[Result]:
+    """The rows of the table with what came out.
+
+    Args:
+        table: of the paper
+        runs: the experiments of each row that has any
+        scale: of :data:`.tables.SCALES`; only the paper's figures have a difference to ours
+    """
+    found: dict[str, Result] = {}
+    for row in table.rows:
+        made = _result_of(table, row, runs, scale) if row.average is None else _average_of(table, row, found, scale)
+        found[row.system] = made
+    return list(found.values())
+
+
+def _average_of(table: Table, row: Row, found: Mapping[str, Result], scale: str) -> Result:
+    """The mean of the rows above that ``row.average`` names, seed by seed."""
+    names = [one.system for one in table.rows if one.average is None and fnmatch.fnmatchcase(one.system, row.average)]
+    members = [found[name] for name in names if name in found and found[name].seeds]
+    if not members:
+        return Result(row.system, row.figures, note="none of its rows is trained")
+    columns = list(members[0].ours)
+    seeds = {
+        seed: {column: statistics.fmean(member.seeds[seed][column] for member in members) for column in columns}
+        for seed in members[0].seeds
+    }
+    ours, deviation = _over_seeds(list(seeds.values()), columns)
+    is_whole = len(members) == len(names)
+    over_seeds = {
+        baseline: p
+        for baseline in row.baselines
+        if baseline != row.system and baseline in found
+        if (p := p_over_seeds(list(found[baseline].seeds.values()), list(seeds.values()), columns))
+    }
+    return Result(
+        row.system,
+        row.figures,
+        ours,
+        deviation,
+        _difference(ours, row) if is_whole and scale == "paper" else {},
+        seeds=seeds,
+        over_seeds=over_seeds,
+        note="" if is_whole else f"the mean of {len(members)} of the {len(names)} sets",
+    )
+
+
+def _result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], scale: str) -> Result:
     note = "the paper's two off-diagonal figures may be the other way round" if row.uncertain else ""
     if row.config is None:
         note = row.missing or "quoted by the paper"
         return Result(row.system, row.figures, paper_parameters=row.parameters, note=note)
     own = runs[row.system]
     columns = list(own[0].figures)
-    ours = {column: statistics.fmean(run.figures[column] for run in own) for column in columns}
-    deviation = {column: statistics.stdev(run.figures[column] for run in own) for column in columns if len(own) > 1}
-    difference = {}
-    if scale == "paper":
-        difference = {column: ours[column] - row.figures[column] for column in columns if column in row.figures}
-    significance = {}
-    # Of a variant there is nothing to compare with.
-    if row.baseline in runs and row.system != row.baseline and row.variant is None:
-        for run, baseline in zip(own, runs[row.baseline], strict=True):
-            significance[run.seed] = table.measure.compared(baseline.work, run.work, run.found, columns)
+    figures = [run.figures for run in own]
+    ours, deviation = _over_seeds(figures, columns)
+    significance: dict[str, dict[int, dict[str, Comparison]]] = {}
     over_seeds = {}
-    if row.baseline in runs and row.system != row.baseline:
-        over_seeds = p_over_seeds(runs[row.baseline], own, columns)
+    for baseline in row.baselines:
+        if baseline not in runs or baseline == row.system:
+            continue
+        # Of a variant there is nothing to compare with.
+        if row.variant is None:
+            significance[baseline] = {
+                run.seed: table.measure.compared(other.work, run.work, run.found, columns)
+                for run, other in zip(own, runs[baseline], strict=True)
+            }
+        if found := p_over_seeds([run.figures for run in runs[baseline]], figures, columns):
+            over_seeds[baseline] = found
     return Result(
         row.system,
         row.figures,
         ours,
         deviation,
-        difference,
+        _difference(ours, row) if scale == "paper" else {},
         row.parameters,
         own[0].found["parameters"],
         round(statistics.fmean(run.found["updates"] for run in own)),
@@ -134,8 +182,21 @@ def result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], s
     )
 
 
+def _over_seeds(
+    figures: Sequence[Mapping[str, float]], columns: Sequence[str]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The mean and the standard deviation by column; no deviation of one seed."""
+    values = {column: [of_seed[column] for of_seed in figures] for column in columns}
+    deviation = {column: statistics.stdev(many) for column, many in values.items() if len(many) > 1}
+    return {column: statistics.fmean(many) for column, many in values.items()}, deviation
+
+
+def _difference(ours: Mapping[str, float], row: Row) -> dict[str, float]:
+    return {column: value - row.figures[column] for column, value in ours.items() if column in row.figures}
+
+
 def p_over_seeds(
-    baseline: Sequence[SeededRun], system: Sequence[SeededRun], columns: Sequence[str]
+    baseline: Sequence[Mapping[str, float]], system: Sequence[Mapping[str, float]], columns: Sequence[str]
 ) -> dict[str, float]:
     """Welch's t-test of the figures of several seeds, by column; nothing for fewer than three seeds.
 
@@ -143,6 +204,4 @@ def p_over_seeds(
     """
     if min(len(baseline), len(system)) < 3:
         return {}
-    return {
-        column: welch(*([run.figures[column] for run in runs] for runs in (baseline, system)))[1] for column in columns
-    }
+    return {column: welch(*([run[column] for run in runs] for runs in (baseline, system)))[1] for column in columns}

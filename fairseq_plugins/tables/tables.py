@@ -34,9 +34,10 @@ class Row:
         missing: why there is no configuration of a system of the paper's
         flow: the attention flow whose entropy this is
         uncertain: whether the paper's figure may belong to another row
-        baseline: the row that significance is tested against, where it is not the table's
+        baselines: the rows that significance is tested against, in the order of the table's
         bring: what a user has to bring for its data, where nobody may hand it out
         variant: an option of scripts/evaluate.sh that sets its results apart (``cache``); None for none
+        average: the row is the mean of the rows whose names fit this pattern (``*, RCRN``); None for a system
     """
 
     system: str
@@ -46,9 +47,10 @@ class Row:
     missing: str | None = None
     flow: str | None = None
     uncertain: bool = False
-    baseline: str | None = None
+    baselines: tuple[str, ...] = ()
     bring: str | None = None
     variant: str | None = None
+    average: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Table:
         name: of its file
         title: paper, number, data
         measure: what its figures are
-        baseline: the system that significance is tested against
+        baselines: the systems that significance is tested against, or what they are called where each row has its own
         rows: in the paper's order
         recipe: by which the rows are trained; None where that is each configuration's own
         verdict: the page that says what holds of the paper's claims, from the checkout on; None where there is none
@@ -68,7 +70,7 @@ class Table:
     name: str
     title: str
     measure: Measure
-    baseline: str | None
+    baselines: tuple[str, ...]
     rows: tuple[Row, ...]
     recipe: str | None = None
     verdict: str | None = None
@@ -142,6 +144,7 @@ def load_table(name: str, recipe: str | None = None) -> Table:
         # A metric of the user's own is in an extension that the rows share.
         configurations.load(config).load_extensions()
     measure = measure_named(content["metric"], content.get("sets"))
+    baselines = _names(content.get("baseline"))
     rows = tuple(
         Row(
             entry["system"],
@@ -151,13 +154,14 @@ def load_table(name: str, recipe: str | None = None) -> Table:
             entry.get("missing"),
             entry.get("flow"),
             entry.get("uncertain", False),
-            entry.get("baseline", content.get("baseline")),
+            _names(entry["baseline"]) if "baseline" in entry else baselines,
             entry.get("bring"),
             entry.get("variant"),
+            entry.get("average"),
         )
         for entry in content["rows"]
     )
-    return Table(name, content["title"], measure, content.get("baseline"), rows, recipe, content.get("verdict"))
+    return Table(name, content["title"], measure, baselines, rows, recipe, content.get("verdict"))
 
 
 def with_data(table: Table, scale: str) -> Table:
@@ -175,6 +179,10 @@ def with_data(table: Table, scale: str) -> Table:
                 row = dataclasses.replace(row, config=None, missing=f"not trained: bring {row.bring} ({folder})")
         rows.append(row)
     return dataclasses.replace(table, rows=tuple(rows))
+
+
+def _names(given: str | list[str] | None) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
 def _with_recipe(config: Path, recipe: str | None, table: str) -> Path:

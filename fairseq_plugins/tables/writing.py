@@ -17,7 +17,7 @@ from ..experiments.command_line import main_of
 from ..files import atomic_file, write_json
 from ..versions import add_version_argument
 from .measures import data_of
-from .rows import Result, SeededRun, load_runs, result_of
+from .rows import Result, SeededRun, load_runs, results_of
 from .tables import SCALES, Table, load_table, with_data
 
 SMALL_SCALE_NOTICE = (
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> None:
         for row in table.rows
         if row.config
     }
-    rows = [result_of(table, row, runs, options.scale) for row in table.rows]
+    rows = results_of(table, runs, options.scale)
     columns = shown_columns(table, rows)
     notes = notes_of(table, runs)
     folder = options.work / "tables" / table.folder
@@ -76,12 +76,13 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
     if table.recipe is not None:
         notes.append(f"Every row is trained by the recipe '{table.recipe}' (configs/*/*_{table.recipe}.yaml).")
     notes += table.measure.notes(first[0].found)
-    if table.baseline is not None:
+    if table.baselines:
         metric = table.measure.metric
         test = "paired bootstrap (1,000 samples)" if metric is None else metric.significance_test
-        notes.append(f"p: {test} against {table.baseline} with the same seed, for each seed.")
+        against = " and ".join(table.baselines)
+        notes.append(f"p: {test} against {against} with the same seed, for each seed.")
         if len(seeds) >= 3:
-            notes.append(f"p over seeds: Welch's t-test of the seeds' figures against those of {table.baseline}.")
+            notes.append(f"p over seeds: Welch's t-test of the seeds' figures against those of {against}.")
     if table.verdict is not None:
         notes.append(f"What holds of the paper's claims, and how sure that is: {table.verdict}.")
     return notes
@@ -100,19 +101,27 @@ def shown_columns(table: Table, rows: Sequence[Result]) -> dict[str, list[str]]:
             cells.append(f"{value:{form}}{spread}")
         return " / ".join(cells) or "–"
 
-    def p_cell(row: Result) -> str:
-        if row.system == table.baseline or row.system in baselines:
-            return "baseline"
-        by_seed = [
-            " / ".join(
-                f"{one.p_value:.3f} {table.measure.comparative(column, one.difference)}"
-                for column, one in of_seed.items()
-            )
-            for of_seed in row.significance.values()
-        ]
-        return ", ".join(by_seed) or "–"
+    def p_cells(place: int) -> tuple[list[str], list[str]]:
+        """Of each row against its baseline at a place, by seed and over the seeds."""
+        baselines = {row.baselines[place] for row in table.rows if place < len(row.baselines)}
+        by_seed, over_seeds = [], []
+        for row, result in zip(table.rows, rows, strict=True):
+            if row.system in baselines:
+                by_seed.append("baseline")
+                over_seeds.append("–")
+                continue
+            against = row.baselines[place] if place < len(row.baselines) else None
+            seeds = [
+                " / ".join(
+                    f"{one.p_value:.3f} {table.measure.comparative(column, one.difference)}"
+                    for column, one in of_seed.items()
+                )
+                for of_seed in result.significance.get(against, {}).values()
+            ]
+            by_seed.append(", ".join(seeds) or "–")
+            over_seeds.append(" / ".join(f"{p:.3f}" for p in result.over_seeds.get(against, {}).values()) or "–")
+        return by_seed, over_seeds
 
-    baselines = {row.baseline for row in table.rows}
     form = table.measure.form
     columns = {
         "system": [row.system for row in rows],
@@ -123,10 +132,11 @@ def shown_columns(table: Table, rows: Sequence[Result]) -> dict[str, list[str]]:
         "parameters, ours": [f"{row.parameters:,}" if row.parameters else "–" for row in rows],
         "updates": [f"{row.updates:,}" if row.updates else "–" for row in rows],
         "hours": [f"{row.hours:.2f}" if row.hours is not None else "–" for row in rows],
-        f"p against {table.baseline}": [p_cell(row) for row in rows],
-        "p over seeds": [" / ".join(f"{p:.3f}" for p in row.over_seeds.values()) or "–" for row in rows],
-        "note": [row.note for row in rows],
     }
+    for place, baseline in enumerate(table.baselines):
+        further = f" against {baseline}" if len(table.baselines) > 1 else ""
+        columns[f"p against {baseline}"], columns[f"p over seeds{further}"] = p_cells(place)
+    columns["note"] = [row.note for row in rows]
     # A column that says nothing in any row is left out.
     return {heading: cells for heading, cells in columns.items() if any(cell not in ("–", "") for cell in cells)}
 
@@ -147,11 +157,13 @@ def comma_separated(table: Table, rows: Sequence[Result]) -> str:
         headings += [f"ours_{column}", f"deviation_{column}", f"difference_{column}"]
     headings += ["paper_parameters_millions", "parameters", "updates", "hours"]
     seeds = list(next(row.seeds for row in rows if row.seeds))
-    headings += [f"p_{column}_seed_{seed}" for seed in seeds for column in ours if table.baseline]
+    # The first baseline is not named.
+    names = ["", *(f"_against_{baseline}" for baseline in table.baselines[1:])][: len(table.baselines)]
+    headings += [f"p_{column}_seed_{seed}{name}" for name in names for seed in seeds for column in ours]
     stream = io.StringIO()
     writer = csv.DictWriter(stream, headings, lineterminator="\n")
     writer.writeheader()
-    for row in rows:
+    for described, row in zip(table.rows, rows, strict=True):
         cells: dict[str, Any] = {"system": row.system}
         cells |= {f"paper_{column}": value for column, value in row.paper.items()}
         for column, value in row.ours.items():
@@ -165,8 +177,9 @@ def comma_separated(table: Table, rows: Sequence[Result]) -> str:
             "updates": row.updates,
             "hours": None if row.hours is None else round(row.hours, 4),
         }
-        for seed, of_seed in row.significance.items():
-            cells |= {f"p_{column}_seed_{seed}": round(one.p_value, 4) for column, one in of_seed.items()}
+        for name, baseline in zip(names, described.baselines, strict=False):
+            for seed, of_seed in row.significance.get(baseline, {}).items():
+                cells |= {f"p_{column}_seed_{seed}{name}": round(one.p_value, 4) for column, one in of_seed.items()}
         writer.writerow(cells)
     return stream.getvalue()
 
@@ -187,7 +200,7 @@ def write_report(
     variants = {row.system for row in table.rows if row.variant is not None}
     works = table.measure.systems({name: own[0].work for name, own in runs.items() if name not in variants})
     # Differences are to the baseline.
-    works = dict(sorted(works.items(), key=lambda item: item[0] != table.baseline))
+    works = dict(sorted(works.items(), key=lambda item: item[0] not in table.baselines[:1]))
     data = data_of(next(iter(works.values())), next(iter(runs.values()))[0].found)
     figures = [sections.learning_curves_figure(works)]
     figures += progress.figures(works, table.measure.name)

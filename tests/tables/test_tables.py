@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from fairseq_plugins.experiments import configuration as config
 from fairseq_plugins.experiments import fairseq_commands as commands
 from fairseq_plugins.experiments.configuration import CHECKOUT
 from fairseq_plugins.experiments.prepared_data import PreparedData
-from fairseq_plugins.tables.rows import SeededRun, p_over_seeds
+from fairseq_plugins.tables.measures import Scores
+from fairseq_plugins.tables.rows import SeededRun, p_over_seeds, results_of
 from fairseq_plugins.tables.tables import TABLES, SmallScale, load_small_scale, load_table, with_data
 from fairseq_plugins.tables.workflow import as_arguments
 
@@ -49,9 +51,10 @@ def test_rows_have_a_configuration_or_say_why_not(name: str) -> None:
         assert row.config is None or row.config.is_file()
     if table.measure.name == "entropy":
         assert [row.flow for row in table.rows] == ["cc", "ca", "ac", "aa"]
-    elif table.baseline is not None:
-        baselines = [row for row in table.rows if row.system in {each.baseline for each in table.rows}]
-        assert baselines and all(row.config is not None for row in baselines)
+    elif table.baselines:
+        named = {baseline for each in table.rows for baseline in each.baselines}
+        baselines = [row for row in table.rows if row.system in named]
+        assert baselines and all(row.config is not None or row.average is not None for row in baselines)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -135,8 +138,8 @@ def test_rows_whose_data_a_user_has_to_bring(tmp_path: Path, monkeypatch: pytest
 
 
 def test_p_over_seeds() -> None:
-    def runs(*figures: float) -> list[SeededRun]:
-        return [SeededRun(seed, Path(), {}, {"accuracy": figure}) for seed, figure in enumerate(figures)]
+    def runs(*figures: float) -> list[dict[str, float]]:
+        return [{"accuracy": figure} for figure in figures]
 
     assert p_over_seeds(runs(1.0, 2.0), runs(3.0, 4.0), ["accuracy"]) == {}, "two seeds are too few"
     assert p_over_seeds(runs(5.0, 5.0, 5.0), runs(5.0, 5.0, 5.0), ["accuracy"]) == {"accuracy": 1.0}
@@ -144,3 +147,40 @@ def test_p_over_seeds() -> None:
     # t = -1 / sqrt(1 / 3 + 1 / 3) with 4 degrees of freedom.
     assert found == pytest.approx(0.2879, abs=1e-4)
     assert p_over_seeds(runs(90.0, 90.1, 90.2), runs(95.0, 95.1, 95.2), ["accuracy"])["accuracy"] < 1e-5
+
+
+def test_averages_and_two_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Scores, "compared", lambda self, baseline, work, found, columns: {})
+    table = load_table("rcrn_table_1")
+    accuracies = {"BiLSTM": [70.0, 71.0, 72.0], "3L-BiLSTM": [75.0, 77.0, 76.0], "RCRN": [80.0, 82.0, 81.0]}
+
+    def runs(*sets: str) -> dict[str, list[SeededRun]]:
+        found = {"parameters": 1, "updates": 1, "train_seconds": 1}
+        return {
+            f"{name}, {system}": [
+                SeededRun(seed, Path(), found, {"accuracy": figure + 2 * place}) for seed, figure in enumerate(figures)
+            ]
+            for place, name in enumerate(sets)
+            for system, figures in accuracies.items()
+        }
+
+    some = dataclasses.replace(
+        table,
+        rows=tuple(
+            row if row.system in runs("Camera", "Video") else dataclasses.replace(row, config=None)
+            for row in table.rows
+        ),
+    )
+    rows = {row.system: row for row in results_of(some, runs("Camera", "Video"), "paper")}
+    average = rows["Macro average, RCRN"]
+    assert average.seeds == {0: {"accuracy": 81.0}, 1: {"accuracy": 83.0}, 2: {"accuracy": 82.0}}
+    assert average.ours == {"accuracy": 82.0} and average.deviation["accuracy"] == pytest.approx(1)
+    assert average.note == "the mean of 2 of the 16 sets" and average.difference == {}
+    assert set(average.over_seeds) == {"Macro average, BiLSTM", "Macro average, 3L-BiLSTM"}
+    assert set(rows["Camera, RCRN"].over_seeds) == {"Camera, BiLSTM", "Camera, 3L-BiLSTM"}
+    of_baseline, of_system = ([{"accuracy": one + 1} for one in accuracies[name]] for name in ("BiLSTM", "RCRN"))
+    expected = p_over_seeds(of_baseline, of_system, ["accuracy"])
+    assert average.over_seeds["Macro average, BiLSTM"] == pytest.approx(expected)
+    every = runs(*(row.system.partition(",")[0] for row in table.rows if row.system.endswith(", BiLSTM")))
+    whole = {row.system: row for row in results_of(table, every, "paper")}["Macro average, RCRN"]
+    assert whole.note == "" and whole.difference["accuracy"] == pytest.approx(whole.ours["accuracy"] - 88.6)

@@ -125,8 +125,10 @@ def test_two_seeds_at_the_papers_scale(tmp_path: Path) -> None:
         expected = compared(written["rnnsearch", seed]["test"], written["mc_rnn_3", seed]["test"], reference)[
             "bleu_tokenized"
         ]
-        assert three["significance"][str(seed)]["bleu"]["p_value"] == expected.p_value
-        assert three["significance"][str(seed)]["bleu"]["difference"] == pytest.approx(expected.difference)
+        assert three["significance"]["Baseline-RNN"][str(seed)]["bleu"]["p_value"] == expected.p_value
+        assert three["significance"]["Baseline-RNN"][str(seed)]["bleu"]["difference"] == pytest.approx(
+            expected.difference
+        )
     assert rows["Baseline-RNN"]["significance"] == {}
 
     markdown = (folder / "table.md").read_text()
@@ -169,7 +171,7 @@ def test_several_sets(tmp_path: Path) -> None:
         score = bleu().corpus_score(written["dpn"][split], [work.references[split]]).score
         assert dpn["ours"][name] == pytest.approx(score, abs=0.005)
         expected = compared(written["san"][split], written["dpn"][split], work.references[split])["bleu_tokenized"]
-        assert dpn["significance"]["1"][name]["p_value"] == expected.p_value
+        assert dpn["significance"]["SAN"]["1"][name]["p_value"] == expected.p_value
 
 
 def test_rouge(tmp_path: Path) -> None:
@@ -182,7 +184,29 @@ def test_rouge(tmp_path: Path) -> None:
     expected = Rouge().compare(*outputs, References([work.references["test"]], [work.references["test"]]))
     for place, metric in enumerate(("rouge1", "rouge2", "rougeL")):
         assert dpn["ours"][metric] == pytest.approx(scores["dpn"][:, place].mean(), abs=0.006)
-        assert dpn["significance"]["1"][metric]["p_value"] == expected[metric].p_value
+        assert dpn["significance"]["ConvS2S"]["1"][metric]["p_value"] == expected[metric].p_value
+
+
+def test_two_baselines(tmp_path: Path) -> None:
+    work = Work(tmp_path)
+    for path in load_table("dpn_table_4").configurations:
+        for seed in 1, 2, 3:
+            work.add(path, seed, 0.05 * len(path.stem) + 0.01 * seed)
+    folder = work.table("dpn_table_4", "--seeds", "1", "2", "3")
+    lines = (folder / "table.md").read_text().splitlines()
+    rows = {cells[0]: cells for cells in ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)}
+    headings = rows["system"]
+    first, second = (headings.index(f"p against {name}") for name in ("M1", "M5"))
+    assert headings[first + 1] == "p over seeds against M1" and headings[second + 1] == "p over seeds against M5"
+    assert rows["M1"][first] == rows["M5"][second] == "baseline" and rows["M5"][first].count(", ") == 2
+    assert rows["M1"][first + 1] == "–" and 0 <= float(rows["M9"][second + 1]) <= 1
+    record = next(row for row in json.loads((folder / "table.json").read_text())["rows"] if row["system"] == "M9")
+    assert set(record["significance"]) == set(record["over_seeds"]) == {"M1", "M5"}
+    with open(folder / "table.csv", newline="") as stream:
+        cells = next(row for row in csv.DictReader(stream) if row["system"] == "M9")
+    for name, heading in ("M1", "p_bleu_seed_2"), ("M5", "p_bleu_seed_2_against_M5"):
+        assert float(cells[heading]) == pytest.approx(record["significance"][name]["2"]["bleu"]["p_value"], abs=1e-4)
+    assert "against M1 and M5 with the same seed" in (folder / "table.md").read_text()
 
 
 def test_entropies(tmp_path: Path) -> None:
@@ -238,7 +262,7 @@ def test_a_metric_of_a_users_own_of_which_less_is_better(tmp_path: Path, monkeyp
     folder = work.table("mine")
     [_, small] = json.loads((folder / "table.json").read_text())["rows"]
     assert small["ours"] == {"toy_perplexity": 2.72} and small["difference"]["toy_perplexity"] == pytest.approx(-6.53)
-    comparison = small["significance"]["1"]["toy_perplexity"]
+    comparison = small["significance"]["Large"]["1"]["toy_perplexity"]
     assert comparison["difference"] == pytest.approx(2.718 - 7.389, abs=1e-3)
     markdown = (folder / "table.md").read_text()
     assert f"| {comparison['p_value']:.3f} better |" in markdown and "the paper, toy perplexity" in markdown
