@@ -185,6 +185,8 @@ def paper_figures(table: Table, row: Row) -> str:
 def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
     """Our recorded figures of a row, in the order of the table's columns."""
     metric = table.measure.metric
+    if row.average is not None:
+        return "the mean of the rows above"
     if row.config is None:
         return row.missing or "quoted by the paper"
     path = Path(row.config).relative_to(CHECKOUT).as_posix()

@@ -17,4 +17,5 @@ def test_epochs_of_three_models(tmp_path: Path) -> None:
     }
     assert all(row["ratio"] == 1 for row in rows if row["model"] == "3-layer BiLSTM")
     assert all(row["paper_ratio"] is None and row["epoch_seconds"] > 0 for row in rows)
-    assert "ratio" in printed
+    assert "ratio" in printed and "trained parameters: 3-layer BiLSTM 2," in printed
+    assert all(0 < row["parameters"] < 20_000 * 200 for row in rows), "word vectors are not trained"
