@@ -8,7 +8,7 @@ one GPU are untried, and only this benchmark's dry run has been seen to work, on
 
 The parts, the most important first:
 
-tests       the tests of what runs on GPUs alone
+tests       the tests of what runs on GPUs alone, and of all models and layers beside the CPU
 layers      every recurrent layer on each of its backends beside cuDNN's LSTM in the same precision and run: forward
             and backward, forward alone, decoding steps; bfloat16, TF32 (cuDNN's products and ours alike) and float32
 models      MC-RNN-3, RNNSearch and DPN-S2S beside fairseq's lstm, transformer and fconv of about the same size: tokens
@@ -64,8 +64,8 @@ on a machine without a network
 
 a whole session: three calls of at most ten minutes each, with FILE.json, FILE.md and FILE.log kept between them
   python3 benchmarks/gpu.py --continue FILE.json --seconds 540 --parts tests layers
-  python3 benchmarks/gpu.py --continue FILE.json --seconds 540 --parts models agreement precisions
-  python3 benchmarks/gpu.py --continue FILE.json --seconds 540 --parts training --data DATA
+  python3 benchmarks/gpu.py --continue FILE.json --seconds 540 --parts precisions agreement
+  python3 benchmarks/gpu.py --continue FILE.json --seconds 540 --parts models training --data DATA
 Whatever was mended in between: the same calls with --again, which measures anew what failed. With time left, a longer
 training of one system: --parts training --data DATA --systems MC-RNN-3 --training-seconds 300
 """

@@ -33,12 +33,17 @@ CONFIGURATIONS = {
     "RNNSearch": "iwslt14_de_en/rnnsearch",
     "DPN-S2S": "iwslt14_de_en_10k/dpn",
 }
-# The kernels need no fairseq, and its import takes longer than they do.
 TESTS = {
     "tests of graphs": ["tests/kernels/multi_channel/test_cuda_graph.py", "-k", "not under_the_interpreter"],
     "tests of the scan": ["tests/kernels/test_forget_scan.py", "-k", "not under_the_interpreter"],
+    "tests of models": ["tests/models/test_on_gpu.py"],
 }
-DRY_TESTS = {"tests of the dispatch": ["tests/kernels/test_dispatch.py", "-k", "named_backend"]}
+# Which need no fairseq: its import takes longer than they do.
+KERNELS = ("tests of graphs", "tests of the scan", "tests of the dispatch")
+DRY_TESTS = {
+    "tests of the dispatch": ["tests/kernels/test_dispatch.py", "-k", "named_backend"],
+    "tests of models": ["tests/models/test_on_gpu.py", "-k", "translation or rmsprop"],
+}
 UPDATES = 500
 # Of the two processes on one GPU.
 UPDATES_OF_TWO, SENTENCES_OF_BOTH = 20, 64
@@ -62,7 +67,8 @@ def tests(name: str, arguments: Sequence[str], plan: Plan) -> list[Figure]:
         RuntimeError: one failed, or none ran.
     """
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    status, output = _run(command, plan, 290, FAIRSEQ_PLUGINS_REGISTER="0")
+    environment = {"FAIRSEQ_PLUGINS_REGISTER": "0"} if name in KERNELS else {}
+    status, output = _run(command, plan, 290, FAIRSEQ_PLUGINS_TEST_DEVICE=plan.device, **environment)
     plan.write_log(name, output)
     counts = {what: int(count) for count, what in re.findall(r"(\d+) (passed|failed|errors?|skipped)", output)}
     if status or not counts.get("passed"):

@@ -36,7 +36,7 @@ def times_as_long(path: Path = RECORDED) -> str:
     """RCRN's time beside the others', over the lengths, in training and inference."""
     found = _ratios(path)
     own = {key[:2]: row["ratio"] for key, row in found.items() if key[2] == OURS}
-    single = [ratio / found[*key, SINGLE]["ratio"] for key, ratio in own.items()]
+    single = [ratio / found[(*key, SINGLE)]["ratio"] for key, ratio in own.items()]
     return (
         f"In the same measurement RCRN takes {min(single):.1f} to {max(single):.1f} times as long as one BiLSTM layer, "
         f"and {min(own.values()):.2f} to {max(own.values()):.2f} of the time of three."
