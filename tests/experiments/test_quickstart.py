@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.corpora.builtin import facts
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import quickstart, quickstart_steps, records, results
+from fairseq_plugins.experiments import quickstart, quickstart_classification, quickstart_steps, records, results
 from fairseq_plugins.experiments.records import Record
 from fairseq_plugins.scoring.metrics import metric_named
 
@@ -116,3 +117,17 @@ def test_updates_are_those_of_the_tasks_own_configurations(tmp_path: Path, monke
     (folder / "mc_rnn_3.yaml").write_text("train: {arch: lstm, max-update: 7}")
     monkeypatch.setattr(quickstart, "CHECKOUT", tmp_path)
     assert quickstart.updates(quickstart.TASKS["summarization"], "MC-RNN-3") == 7
+
+
+def test_a_bag_of_words_fails_where_order_decides(tmp_path: Path) -> None:
+    """At about chance: two people are named in a sentence, and either may be the one who acts."""
+    examples = facts.generate("classification", sizes={"train": 2000, "valid": 1, "test": 400})
+    for split in "train", "test":
+        for folder, suffix, place in ("tokens", "input0", 0), ("raw", "label", 1):
+            path = tmp_path / folder / f"{split}.{suffix}"
+            path.parent.mkdir(exist_ok=True)
+            lines = (row[place].lower().replace(".", " .") for row in examples[split])
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    predicted = quickstart_classification.bag_of_words(tmp_path)
+    right = sum(one == row[1].lower() for one, row in zip(predicted, examples["test"], strict=True))
+    assert 0.3 < right / 400 < 0.65
