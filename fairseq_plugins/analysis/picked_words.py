@@ -13,32 +13,44 @@ from ..checkpoints import checked_checkpoint
 from ..errors import InputError
 from ..experiments.prepared_data import PreparedData
 from ..models.sequence_classifier import SequenceClassifier
+from ..models.sequence_pair_classifier import SequencePairClassifier
 
 
 @dataclass(frozen=True)
-class PickedWords:
+class PickedText:
     """One text.
 
     Attributes:
         words: of the text, as the model reads them
         shares: of the features whose maximum is at each word; they add up to 1
-        label: its class
-        predicted: what the model takes it for
     """
 
     words: list[str]
     shares: list[float]
+
+
+@dataclass(frozen=True)
+class PickedWords:
+    """One example.
+
+    Attributes:
+        texts: its text, or both of a pair
+        label: its class
+        predicted: what the model takes it for
+    """
+
+    texts: list[PickedText]
     label: str
     predicted: str
 
 
 def picked_words(checkpoint: Path, data: PreparedData, count: int, subset: str = "test") -> list[PickedWords]:
-    """Runs a classifier over some texts, spread over a set.
+    """Runs a classifier over some examples, spread over a set.
 
     Args:
-        checkpoint: of a ``sequence_classifier`` with max pooling
+        checkpoint: of a ``sequence_classifier`` or ``sequence_pair_classifier`` with max pooling
         data: what it was trained on
-        count: how many texts
+        count: how many examples
         subset: of which set
 
     Raises:
@@ -48,8 +60,8 @@ def picked_words(checkpoint: Path, data: PreparedData, count: int, subset: str =
     checked_checkpoint(checkpoint)
     overrides = {"data": str(data.folder / "bin")}
     [model], _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
-    if not isinstance(model, SequenceClassifier) or "max" not in model.poolings:
-        raise InputError(f"{checkpoint}: no sequence_classifier with max pooling")
+    if not isinstance(model, (SequenceClassifier, SequencePairClassifier)) or "max" not in model.poolings:
+        raise InputError(f"{checkpoint}: no classifier of texts with max pooling")
     model.eval()
     task.load_dataset(subset)
     dataset = task.dataset(subset)
@@ -59,14 +71,16 @@ def picked_words(checkpoint: Path, data: PreparedData, count: int, subset: str =
         for index in range(0, number, max(1, number // count))[:count]:
             sample = dataset.collater([dataset[index]])
             net_input = sample["net_input"]
-            positions = model.pooled(**net_input).positions["max"][0]
-            [length] = net_input["src_lengths"].tolist()
-            shares = torch.bincount(positions, minlength=length).float() / len(positions)
-            tokens = net_input["src_tokens"][0, :length].tolist()
+            texts = []
+            for side in ("src", "other")[: len(task.inputs)]:
+                tokens, lengths = (net_input[f"{side}_{name}"] for name in ("tokens", "lengths"))
+                positions = model.pooled(tokens, lengths, net_input.get(f"{side}_tags")).positions["max"][0]
+                shares = torch.bincount(positions, minlength=int(lengths[0])).float() / len(positions)
+                words = [task.dictionary[token] for token in tokens[0, : int(lengths[0])].tolist()]
+                texts.append(PickedText(words, shares.tolist()))
             found.append(
                 PickedWords(
-                    [task.dictionary[token] for token in tokens],
-                    shares.tolist(),
+                    texts,
                     task.labels[int(sample["target"].view(-1)[0])],
                     task.labels[int(model(**net_input)[0].argmax())],
                 )

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..modules import Highway
 from ..modules.dropout import Dropout
-from ..modules.pooling import POOLINGS, pool
+from ..modules.pooling import POOLINGS, Pooled, pool
 from .options import check_sizes, complete
 from .sequence_classifier import check_task, poolings
 from .text_encoder import TextEncoder, TextEncoderConfig
@@ -73,8 +73,11 @@ class SequencePairClassifier(BaseFairseqModel):
         other_tags: Optional[Tensor] = None,  # noqa: UP045
     ) -> Tensor:
         """Premises src_tokens (B, T) and hypotheses other_tokens (B, S), right-padded -> logits (B, classes)."""
-        s1, s2 = (
-            pool(*self.encoder(*text), self.poolings).output
-            for text in ((src_tokens, src_lengths, src_tags), (other_tokens, other_lengths, other_tags))
-        )
+        premise = self.pooled(src_tokens, src_lengths, src_tags)
+        hypothesis = self.pooled(other_tokens, other_lengths, other_tags)
+        s1, s2 = premise.output, hypothesis.output
         return self.output(torch.cat([s1, s2, s1 * s2, s1 - s2], dim=-1))
+
+    def pooled(self, tokens: Tensor, lengths: Tensor, tags: Optional[Tensor] = None) -> Pooled:  # noqa: UP045
+        """The vector of one of the texts, and which tokens it was picked from."""
+        return pool(*self.encoder(tokens, lengths, tags), self.poolings)

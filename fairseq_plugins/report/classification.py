@@ -102,9 +102,10 @@ def picked_words_table(work: Path, data: PreparedData) -> list[ReportTable]:
         logger.debug(f"left out of the report: {error}")
         return []
     rows = []
-    for text in found:
-        order = np.argsort(text.shares)[::-1][:3]
-        most = ", ".join(f"{text.words[place]} {100 * text.shares[place]:.0f} %" for place in order)
-        rows.append([" ".join(text.words), text.label, text.predicted, most])
+    for example in found:
+        for text in example.texts:
+            order = np.argsort(text.shares)[::-1][:3]
+            most = ", ".join(f"{text.words[place]} {100 * text.shares[place]:.0f} %" for place in order)
+            rows.append([" ".join(text.words), example.label, example.predicted, most])
     note = "Shares of the features whose maximum over the text is at a word; the three largest."
     return [ReportTable("Words that pooling picked", ["Text", "Class", "Predicted", "Picked words"], rows, [note])]

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.analysis.picked_words import picked_words
 from fairseq_plugins.corpora.builtin.facts import TASKS, generate
+from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.scoring.metrics import Outputs, References, metric_named
 from tests.commands import CHECKOUT, run_command
@@ -136,6 +138,15 @@ def test_pairs_are_classified(tmp_path: Path) -> None:
     checkpoint = tmp_path / "work" / "checkpoints" / "checkpoint_best.pt"
     finished = script("predict", checkpoint, "--gpus", 0, stdin="The doctor paid.\tThe pilot was paid.\n")
     assert finished.stdout.split("\t")[0] in ("entailment", "contradiction", "neutral")
+    found = picked_words(checkpoint, PreparedData.load(data), 2)
+    assert len(found) == 2
+    for number, example in enumerate(found):
+        given = [lines(data / "tokens" / f"test.input{side}") for side in (0, 1)]
+        known = set((data / "dictionary" / "text.txt").read_text(encoding="utf-8").split()[::2])
+        for text, sentences in zip(example.texts, given, strict=True):
+            sentence = sentences[number * len(sentences) // 2].split()
+            assert text.words == [word if word in known else "<unk>" for word in sentence]
+            assert sum(text.shares) == pytest.approx(1) and len(text.shares) == len(text.words)
 
 
 @pytest.mark.parametrize(
