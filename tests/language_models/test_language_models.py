@@ -12,6 +12,7 @@ import torch
 from fairseq import options as fairseq_options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+from fairseq_plugins.corpora.running_text import RunningTextPreparation, RunningTextRun
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.language_models.cache import CacheSettings, search, searched_settings, settings_file
 from fairseq_plugins.language_models.evaluation import LanguageModel, by_line
@@ -136,6 +137,22 @@ def test_unknown_characters(model: LanguageModel, monkeypatch: pytest.MonkeyPatc
         model.encoded(["", "üé"], "my text")
     with pytest.raises(InputError, match="my text is empty"):
         model.encoded([], "my text")
+
+
+def test_all_spaces_of_characters_are_read_and_written(tmp_path: Path) -> None:
+    for split in ("train", "valid"):
+        (tmp_path / f"{split}.txt").write_text("ba  di \n da  bi\n" * 20, encoding="utf-8")
+    preparation = RunningTextPreparation(units="characters", unknown_words=[], keeps_spaces=True)
+    inputs = {split: tmp_path / f"{split}.txt" for split in ("train", "valid")}
+    RunningTextRun(preparation, inputs, tmp_path / "data").prepare()
+    train_in_process(*training(tmp_path / "data", tmp_path, "--max-update", 1))
+    model = LanguageModel.load(tmp_path / "checkpoint_last.pt")
+    [encoded] = model.encoded([" ba  di "], "my text")
+    assert encoded == "\u2581 b a \u2581 \u2581 d i \u2581"
+    assert len(model.numbers([encoded])) == 8 + 1
+    assert sample(model, tokens=1, seed=1, prompt=" ba  ")[0].startswith(" ba  ")
+    with pytest.raises(InputError, match=r"my text, line 2: the character U\+0009"):
+        model.encoded(["ba", "ba\tdi"], "my text")
 
 
 def test_translation_models_are_refused(tiny_translation_data, tmp_path: Path) -> None:
