@@ -21,6 +21,7 @@ from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset, data_utils
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 from fairseq.optim import FairseqOptimizer
 from fairseq.tasks import FairseqTask, register_task
@@ -33,6 +34,9 @@ from ..models.recurrent_language_model import RecurrentLanguageModel
 from .streams import Text, Windows, window_lengths
 
 TASK = "streaming_language_modeling"
+LOSSES = {"loss", "nll_loss"}
+VALIDATION_DIGITS = 6
+"""After the point, of the losses that schedulers and the choice of the best checkpoint compare; fairseq keeps three."""
 
 
 @dataclass
@@ -207,6 +211,19 @@ class StreamingLanguageModelingTask(FairseqTask):
         self, sample: dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion
     ) -> tuple[Tensor, int, dict[str, Any]]:
         return super().valid_step(carrying(sample, self._valid_states), model, criterion)
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: FairseqCriterion) -> None:
+        """Logs what a criterion said, losses of a validation in digits that tell epochs apart."""
+        if not criterion.training:
+            # In float64, or the mean over a set would lose them.
+            logging_outputs = [
+                output | {name: float(output[name]) for name in LOSSES & output.keys()} for output in logging_outputs
+            ]
+        super().reduce_metrics(logging_outputs, criterion)
+        if not criterion.training:
+            for meters in metrics.get_active_aggregators():
+                for name in LOSSES & meters.keys():
+                    meters[name].round = VALIDATION_DIGITS
 
     def optimizer_step(self, optimizer: FairseqOptimizer, model: BaseFairseqModel, update_num: int) -> None:
         """An update, with random windows by a learning rate in proportion to their length."""

@@ -144,6 +144,16 @@ def test_learning_rate_follows_the_window(running_text: Path, tmp_path: Path, mo
     assert [rate for _, rate in seen] == pytest.approx([length / 10 for length, _ in seen])
 
 
+@pytest.mark.parametrize("criterion", ["cross_entropy", "output_cross_entropy", "activation_regularized_cross_entropy"])
+def test_small_differences_of_validation_losses_count(running_text: Path, tmp_path: Path, criterion: str) -> None:
+    schedule = "--optimizer asgd --lr-scheduler non_monotone --lr 3e-5 --max-epoch 3"
+    last = train(running_text, tmp_path, *schedule.split(), "--criterion", criterion)
+    first, second = last["optimizer_history"][-1]["lr_scheduler_state"]["losses"]
+    third = last["extra_state"]["val_loss"]
+    assert first > second > third > first - 1e-4, "fairseq itself rounds to 0.001"
+    assert read_checkpoint(tmp_path / "checkpoint_best.pt")["extra_state"]["train_iterator"]["epoch"] == 4
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
