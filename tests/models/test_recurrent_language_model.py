@@ -181,6 +181,25 @@ def test_awd_lstm_equals_a_plain_loop() -> None:
                 parameter.data.add_(gradient, alpha=-1.0)
 
 
+def test_it_starts_as_in_dilated_rnn_s_experiments() -> None:
+    def built(**options: object) -> RecurrentLanguageModel:
+        torch.manual_seed(0)
+        sizes = {"decoder_hidden_size": 50, "decoder_layers": 2, "one_hot": True}
+        return RecurrentLanguageModel.build_model(RecurrentLanguageModelConfig(**sizes, **options), make_task())
+
+    glorot = built(initialization="glorot").decoder
+    first = glorot.stack.layers[0].rnn
+    assert first.bias_ih_l0.view(4, 50).mean(dim=1).tolist() == [0, 1, 0, 0], "TensorFlow's forget gate"
+    bound = (6 / (WORDS + 50 + 4 * 50)) ** 0.5
+    assert 0.95 * bound < first.weight_hh_l0.abs().max().item() <= bound
+    assert glorot.output_projection.weight.std().item() == pytest.approx(1, abs=0.1)
+    assert glorot.output_projection.bias.abs().max() > 0.5
+    normal = [parameter for parameter in built(initialization="normal").parameters() if parameter.dim() == 2]
+    assert len(normal) == 5 and all(weight.std().item() == pytest.approx(1, abs=0.1) for weight in normal)
+    own = built().decoder
+    assert own.output_projection.weight.abs().max() <= 0.1 and not own.output_projection.bias.any()
+
+
 def parameter_count(architecture: str, types: int) -> int:
     model = build_architecture(architecture, make_task(types))
     return sum(parameter.numel() for parameter in model.parameters())
@@ -269,6 +288,10 @@ def test_activation_regularization_of_one_step() -> None:
                 "share_decoder_input_output_embed": True,
             },
             "the layers' output is 12 wide, and the embeddings 6",
+        ),
+        (
+            {"initialization": "glorot", "init_range": 0.1},
+            "--initialization and --init-range both say how the parameters start: leave out one of them",
         ),
         ({"reads_streams": True}, "say --task streaming_language_modeling"),
     ],
