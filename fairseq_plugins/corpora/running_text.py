@@ -20,6 +20,7 @@ import collections
 import dataclasses
 import functools
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ METRICS = {"words": "perplexity", "characters": "bits_per_character"}
 """What models of each unit are scored by, unless it is said otherwise."""
 SPACE = "\u2581"
 """What stands for a space among characters."""
+_LOST = re.compile(SPACE)
+_LOST_WITH_SPACES = re.compile(rf"[^\S ]|{SPACE}")
 
 
 @dataclasses.dataclass
@@ -56,6 +59,9 @@ class RunningTextPreparation(Preparation):
     """Words by which the text itself says that a word is unknown; to the model they are fairseq's ``<unk>``."""
     dictionary_size: int | None = None
     """The most types of the dictionary, fairseq's four symbols among them; None for all."""
+    keeps_spaces: bool = False
+    """Whether every character of a line is a token. Else runs of white space are a space, and none is at the ends: so
+    in Penn Treebank, whose lines lie between spaces, and in records of earlier versions."""
     metric: str = dataclasses.field(default="perplexity", kw_only=True)
 
     def __post_init__(self) -> None:
@@ -64,6 +70,8 @@ class RunningTextPreparation(Preparation):
             raise InputError(f"unknown units {self.units!r}: choose one of {', '.join(UNITS)}")
         if self.tokenizer not in TOKENIZERS:
             raise InputError(f"unknown tokenizer {self.tokenizer!r}: choose one of {', '.join(TOKENIZERS)}")
+        if self.keeps_spaces and not (self.has_characters and self.tokenizer == "none"):
+            raise InputError("spaces are kept among characters that no tokenizer has changed, and nowhere else")
         if self.dictionary_size is not None and self.dictionary_size <= SPECIAL_SYMBOLS:
             raise InputError(
                 f"a dictionary of {self.dictionary_size} types has no words: {SPECIAL_SYMBOLS} are fairseq's own"
@@ -77,11 +85,27 @@ class RunningTextPreparation(Preparation):
         """Whether a token is a character."""
         return self.units == "characters"
 
+    def check(self, place: str, line: str) -> None:
+        """Raises InputError for a line of text with a character that would not come back; ``place`` says where it
+        is."""
+        if not self.has_characters:
+            return
+        found = (_LOST_WITH_SPACES if self.keeps_spaces else _LOST).search(line)
+        if found:
+            raise InputError(
+                f"{place}: the character U+{ord(found[0]):04X} cannot be a token: of white space only the space can, "
+                f"and U+{ord(SPACE):04X} stands for it; write it otherwise"
+            )
+
     def encode(self, line: str) -> str:
         """A line of text → tokens between spaces, without the line's end."""
         if not self.has_characters:
             return self._codec.encode(line)
-        return " ".join(SPACE if character == " " else character for character in self._codec.tokenize(line))
+        if not self.keeps_spaces:
+            line = self._codec.tokenize(line)
+        elif self.lowercase:
+            line = line.lower()
+        return " ".join(SPACE if character == " " else character for character in line)
 
     def decode(self, tokens: str) -> str:
         """Tokens between spaces → a line of text."""
@@ -153,7 +177,8 @@ class RunningTextRun(Run):
         lines = 0
         with text_writer(output) as stream:
             pairs = map_lines(self.preparation.encode, self._read(path), self.workers, f"tokens of {output.stem}")
-            for lines, (_, line) in enumerate(pairs, start=1):
+            for lines, (text, line) in enumerate(pairs, start=1):
+                self.preparation.check(f"{path}, line {lines}", text)
                 tokens = line.split()
                 self._check(path, lines, tokens, None if learns else known)
                 types.update(tokens)
@@ -232,6 +257,7 @@ def main() -> None:
         # Among characters, "<unk>" is five of them.
         unknown_words=[] if arguments.characters else list(filter(None, arguments.unknown_words.split(","))),
         dictionary_size=arguments.words,
+        keeps_spaces=arguments.characters and arguments.tokenizer == "none",
         metric=arguments.metric or METRICS[units],
     )
     RunningTextRun(preparation, inputs, arguments.output, arguments.workers).prepare()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
@@ -18,7 +19,7 @@ from .evaluation import LanguageModel, Reading
 
 WINDOWS = (100, 500, 2000)
 THETAS = (0.1, 0.3, 0.6, 1.0)
-WEIGHTS = (0.05, 0.1, 0.15, 0.2, 0.3)
+WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class CacheSettings:
     Attributes:
         window: pairs of output and word
         theta: how much likeness counts
-        weight: lambda, the cache's share
+        weight: lambda, the cache's share; 0 for none
 
     Raises:
         InputError: a number that cannot be.
@@ -39,9 +40,9 @@ class CacheSettings:
     weight: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.window < 1 or self.theta < 0 or not 0 < self.weight < 1:
+        if self.window < 1 or self.theta < 0 or not 0 <= self.weight < 1:
             raise InputError(
-                f"a cache has a window of at least 1, a theta of at least 0 and a weight between 0 and 1, "
+                f"a cache has a window of at least 1, a theta of at least 0 and a weight from 0 to below 1, "
                 f"not {self.window}, {self.theta} and {self.weight}"
             )
 
@@ -74,15 +75,16 @@ def settings_file(checkpoint: Path) -> Path:
 
 
 def searched_settings(model: LanguageModel) -> CacheSettings:
-    """The settings that the validation set chooses: what an earlier search for this checkpoint has written, or a new
-    one writes."""
+    """The settings that the validation set chooses: what an earlier search for this checkpoint and this set has
+    written, or a new one writes."""
     path = settings_file(model.path)
-    checksum = sha256(model.path)
+    tokens = model.numbers(model.lines_of("valid"))
+    of_tokens = hashlib.sha256(tokens.numpy().tobytes()).hexdigest()
+    searched = {"checkpoint_sha256": sha256(model.path), "tokens_sha256": of_tokens}
     if path.is_file():
         found = json.loads(path.read_text(encoding="utf-8"))
-        if found["checkpoint_sha256"] == checksum:
+        if searched.items() <= found.items():
             return CacheSettings(**found["chosen"])
-    reading = model.read(model.numbers(model.lines_of("valid")))
-    chosen, tried = search(reading)
-    write_json(path, {"chosen": asdict(chosen), "checkpoint_sha256": checksum, "set": "valid", "tried": tried})
+    chosen, tried = search(model.read(tokens))
+    write_json(path, {"chosen": asdict(chosen), **searched, "set": "valid", "tried": tried})
     return chosen

@@ -105,21 +105,25 @@ class LanguageModel:
             name: of the text, in errors
 
         Raises:
-            InputError: there is nothing, or it has symbols of fairseq's own, or characters that the model knows nothing
-                of.
+            InputError: there is nothing, or it has symbols of fairseq's own, or characters that cannot be tokens, or
+                that the model knows nothing of.
         """
-        lines = [self.preparation.encode(line) for line in text]
-        if not lines:
-            raise InputError(f"{name} is empty")
-        for number, line in enumerate(lines, start=1):
-            check_symbols(f"{name}, line {number}", line.split())
+        lines = []
+        for number, raw in enumerate(text, start=1):
+            place = f"{name}, line {number}"
+            self.preparation.check(place, raw)
+            line = self.preparation.encode(raw)
+            lines.append(line)
+            check_symbols(place, line.split())
             if self.preparation.has_characters:
                 unknown = sorted({token for token in line.split() if token not in self.dictionary})
                 if unknown:
                     raise InputError(
-                        f"{name}, line {number}: the model's dictionary lacks {' '.join(unknown[:CHARACTERS_SHOWN])}: "
+                        f"{place}: the model's dictionary lacks {' '.join(unknown[:CHARACTERS_SHOWN])}: "
                         f"remove what it was not trained on"
                     )
+        if not lines:
+            raise InputError(f"{name} is empty")
         return lines
 
     def numbers(self, lines: Sequence[str]) -> Tensor:

@@ -8,7 +8,8 @@ What the papers leave open, and what is done here:
   their width and the others ``--decoder-hidden-size``. The output layer has a bias; it reads embeddings that no dropout
   has touched.
 - Embeddings start in U(-0.1, 0.1), the output layer too where it has its own table; biases of the output layer at 0.
-  ``--init-range`` starts everything in one range, as Zaremba, Sutskever and Vinyals (2014) do.
+  ``--init-range`` starts everything in one range, as Zaremba, Sutskever and Vinyals (2014) do. ``--initialization``
+  starts the network as DilatedRNN's experiments do (``modules/initialization.py``).
 - Dropouts are locked in time (one mask for a window and stream), ``--plain-dropout`` draws one for each time step. That
   of the recurrent weights (DropConnect) is drawn once a window; for MC-RNN it covers W_j and the recurrent weights.
 - fairseq's ``<s>`` and ``<pad>`` are in no text: they get no probability.
@@ -23,7 +24,7 @@ from typing import Any, Optional
 import torch
 import torch.nn.functional as F
 from fairseq.data import Dictionary
-from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import FairseqIncrementalDecoder, FairseqLanguageModel, register_model
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
@@ -32,6 +33,7 @@ from ..errors import InputError
 from ..kernels.linear import linear
 from ..modules import LockedDropout, RecurrentStack, embedding_dropout, reorder_states
 from ..modules.dropout import Dropout
+from ..modules.initialization import glorot_, standard_normal_
 from .carried_states import CarriedStates
 from .options import (
     check_layer_options,
@@ -45,6 +47,7 @@ from .options import (
 
 IMPOSSIBLE = -1e4
 """The logit of what cannot be; its probability is 0 in every precision, and its gradient too."""
+_STARTS = ChoiceEnum(["layers", "glorot", "normal"])
 DROPOUTS = ("embedding_dropout", "decoder_dropout_in", "dropout", "decoder_dropout_out", "weight_dropout")
 
 
@@ -74,6 +77,13 @@ class RecurrentLanguageModelConfig(recurrent_layer_options(), FairseqDataclass):
     init_range: Optional[float] = field(  # noqa: UP045
         default=None, metadata={"help": "all parameters start in U(-x, x); default: each as its layer has it"}
     )
+    initialization: _STARTS = field(
+        default="layers",
+        metadata={
+            "help": "glorot: recurrent layers as TensorFlow 1 starts them, the output layer from N(0, 1); normal: "
+            "everything from N(0, 1); layers: each as its layer has it"
+        },
+    )
     reads_streams: bool = field(
         default=False, metadata={"help": "set by the task streaming_language_modeling, for its checkpoints"}
     )
@@ -99,7 +109,17 @@ class RecurrentLanguageModel(FairseqLanguageModel):
                 raise InputError(f"{flag(name)} must be at least 0 and below 1, not {getattr(cfg, name)}")
         if cfg.one_hot and (cfg.share_decoder_input_output_embed or cfg.embedding_dropout):
             raise InputError("--one-hot has no embeddings: leave out their sharing and their dropout")
+        start = str(cfg.initialization)
+        if start != "layers" and cfg.init_range is not None:
+            raise InputError(
+                "--initialization and --init-range both say how the parameters start: leave out one of them"
+            )
         model = cls(RecurrentLanguageModelDecoder(task.source_dictionary, cfg))
+        if start == "glorot":
+            glorot_(model.decoder.stack)
+            standard_normal_(model.decoder.output_projection)
+        elif start == "normal":
+            standard_normal_(model)
         if cfg.init_range is not None:
             for parameter in model.parameters():
                 nn.init.uniform_(parameter, -cfg.init_range, cfg.init_range)

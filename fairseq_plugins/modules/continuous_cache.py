@@ -55,8 +55,10 @@ def with_cache(log_probabilities: Tensor, cache: Tensor, window: int, weight: fl
         log_probabilities: the model's (N,)
         cache: p_cache (N,)
         window: of the cache
-        weight: lambda
+        weight: lambda; 0 leaves the model's
     """
+    if weight == 0:
+        return log_probabilities
     mixed = torch.logaddexp(log_probabilities + math.log1p(-weight), cache.log() + math.log(weight))
     has_say = torch.arange(len(cache), device=cache.device) > window
     return torch.where(has_say, mixed, log_probabilities)

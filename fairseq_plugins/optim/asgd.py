@@ -55,7 +55,8 @@ class AveragedSGD(FairseqOptimizer):
         self._make(is_averaging=False)
 
     def begin_averaging(self) -> None:
-        """The mean is that of the parameters after the next update and later ones."""
+        """The mean is that of the parameters after the second update from now and all later ones; until then it is the
+        parameters themselves. ``torch.optim.ASGD`` with t0 = 0 leaves out the first."""
         lr = self.get_lr()
         self._make(is_averaging=True)
         self.set_lr(lr)

@@ -10,13 +10,39 @@ from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 from ..errors import InputError
 from ..files import read_lines
 from .style import INK, PALETTE, style
 
 Points = list[tuple[float, float]]
+MOST_BITS = 64.0
+"""Of a loss whose perplexity is drawn: that of a training that diverged would be no number any more."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What losses are drawn as.
+
+    Attributes:
+        label: of the axis
+        is_perplexity: 2 to the power of the loss; else the loss in bits
+    """
+
+    label: str
+    is_perplexity: bool = False
+
+    def of(self, losses: Points) -> Points:
+        """Losses in bits as they are drawn."""
+        if not self.is_perplexity:
+            return losses
+        return [(updates, 2.0 ** min(loss, MOST_BITS)) for updates, loss in losses]
+
+
+LOSS = Measure("loss (bits)")
+MEASURES = {"words": Measure("perplexity", is_perplexity=True), "characters": Measure("bits per character")}
+"""What a token of a running text is → what losses of language models are drawn as."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +109,12 @@ def _points(records: Iterable[Mapping[str, Any]], key: str) -> Points:
     return [(record["num_updates"], record[key]) for record in records if key in record]
 
 
-def draw(curves: Mapping[str, LearningCurves]) -> Figure:
+def draw(curves: Mapping[str, LearningCurves], measure: Measure = LOSS) -> Figure:
     """Losses by updates, and below them the learning rate.
 
     Args:
         curves: those of each training, by the name that the legend shows
+        measure: what the losses are drawn as
 
     Raises:
         ValueError: there are none.
@@ -95,22 +122,28 @@ def draw(curves: Mapping[str, LearningCurves]) -> Figure:
     if not curves:
         raise ValueError("no learning curves to draw")
     with style():
-        return _drawn(curves)
+        return _drawn(curves, measure)
 
 
-def _drawn(curves: Mapping[str, LearningCurves]) -> Figure:
+def _drawn(curves: Mapping[str, LearningCurves], measure: Measure) -> Figure:
     figure = Figure(figsize=(6.8, 4.6), layout="constrained")
     losses, rates = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     for number, of_training in enumerate(curves.values()):
         colour, line = _look(number)
         # A line needs two points.
         dot = "." if len(of_training.training) == 1 else None
-        losses.plot(*_columns(of_training.training), color=colour, linewidth=1, alpha=0.75, marker=dot, linestyle=line)
-        losses.plot(
-            *_columns(of_training.validation), color=colour, linewidth=1.8, marker="o", markersize=3.5, linestyle=line
-        )
+        training, validation = (_columns(measure.of(of)) for of in (of_training.training, of_training.validation))
+        losses.plot(*training, color=colour, linewidth=1, alpha=0.75, marker=dot, linestyle=line)
+        losses.plot(*validation, color=colour, linewidth=1.8, marker="o", markersize=3.5, linestyle=line)
         rates.plot(*_columns(of_training.learning_rate), color=colour, linewidth=1.2, marker=dot, linestyle=line)
-    losses.set_ylabel("loss (bits)")
+    losses.set_ylabel(measure.label)
+    drawn = [value for line in losses.lines for value in line.get_ydata()]
+    if measure.is_perplexity and drawn and max(drawn) > 10 * min(drawn):
+        # The first updates' thousands would press what comes later onto the axis.
+        losses.set_yscale("log")
+        losses.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        losses.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        losses.yaxis.set_minor_formatter(NullFormatter())
     rates.set_ylabel("learning rate")
     rates.set_xlabel("updates")
     rates.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from ..analysis import alignments, channel_attention, length
 from ..analysis.forced_decoding import END, Sentence, TrainedModel
+from ..corpora.running_text import RunningTextPreparation
 from ..errors import InputError
 from ..experiments import results
 from ..experiments.decoding import Generation, decoding_of
@@ -143,7 +144,7 @@ def attention_figures(name: str, work: Path, index: int) -> list[Drawing]:
 
 
 def learning_curves_figure(works: Mapping[str, Path]) -> Drawing:
-    """The learning curves of one or several trainings.
+    """The learning curves of one or several trainings; those of language models as perplexity or bits per character.
 
     Args:
         works: the name that the figure shows → the work folder, which holds a ``train.jsonl``
@@ -152,12 +153,24 @@ def learning_curves_figure(works: Mapping[str, Path]) -> Drawing:
         InputError: a ``train.jsonl`` is missing or damaged.
     """
     of_works = {name: curves.LearningCurves.load(work / STATISTICS) for name, work in works.items()}
+    measure = _measure_of(works.values())
+    what = "Loss in bits" if measure is curves.LOSS else measure.label.capitalize()
     return Drawing(
         title="Learning curves",
-        caption="Loss in bits, without the smoothing of labels: on the training set since the point before, on the "
+        caption=f"{what}, without the smoothing of labels: on the training set since the point before, on the "
         "validation set after each epoch. Below, the learning rate.",
-        svg=inline_svg(curves.draw(of_works), "learning-curves"),
+        svg=inline_svg(curves.draw(of_works, measure), "learning-curves"),
     )
+
+
+def _measure_of(works: Iterable[Path]) -> curves.Measure:
+    """What the losses of trainings are drawn as: bits where they are not all of one kind of running text."""
+    units = set()
+    for work in works:
+        data = results.prepared_data(results.load(work))
+        is_running_text = data is not None and isinstance(data.preparation, RunningTextPreparation)
+        units.add(data.preparation.units if is_running_text else "")
+    return curves.MEASURES.get(units.pop(), curves.LOSS) if len(units) == 1 else curves.LOSS
 
 
 def length_figures(works: Mapping[str, Path], data: PreparedData, metric: Metric) -> list[Drawing]:

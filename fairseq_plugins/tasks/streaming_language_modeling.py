@@ -21,6 +21,7 @@ from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset, data_utils
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 from fairseq.optim import FairseqOptimizer
 from fairseq.tasks import FairseqTask, register_task
@@ -33,6 +34,9 @@ from ..models.recurrent_language_model import RecurrentLanguageModel
 from .streams import Text, Windows, window_lengths
 
 TASK = "streaming_language_modeling"
+LOSSES = {"loss", "nll_loss"}
+VALIDATION_DIGITS = 6
+"""After the point, of the losses that schedulers and the choice of the best checkpoint compare; fairseq keeps three."""
 
 
 @dataclass
@@ -63,7 +67,7 @@ class StreamingLanguageModelingTask(FairseqTask):
         self.dictionary = dictionary
         self._train_states, self._valid_states = CarriedStates(), CarriedStates()
         self._of_processes: list[Tensors] | None = None
-        self._saved_by: int | None = None
+        self._of_other_windows: str | None = None
         self._steps: list[int] = []
 
     @classmethod
@@ -195,8 +199,10 @@ class StreamingLanguageModelingTask(FairseqTask):
         states = self._train_states
         if ignore_grad:
             states = CarriedStates()
-        elif self._saved_by is not None:
-            self._check_processes(is_first_window=sample["window"] == 0)
+        elif self._of_other_windows is not None:
+            if sample["window"] > 0:
+                raise InputError(self._of_other_windows)
+            self._of_other_windows = None
         return super().train_step(
             carrying(sample, states), model, criterion, optimizer, update_num, ignore_grad=ignore_grad
         )
@@ -205,6 +211,19 @@ class StreamingLanguageModelingTask(FairseqTask):
         self, sample: dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion
     ) -> tuple[Tensor, int, dict[str, Any]]:
         return super().valid_step(carrying(sample, self._valid_states), model, criterion)
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: FairseqCriterion) -> None:
+        """Logs what a criterion said, losses of a validation in digits that tell epochs apart."""
+        if not criterion.training:
+            # In float64, or the mean over a set would lose them.
+            logging_outputs = [
+                output | {name: float(output[name]) for name in LOSSES & output.keys()} for output in logging_outputs
+            ]
+        super().reduce_metrics(logging_outputs, criterion)
+        if not criterion.training:
+            for meters in metrics.get_active_aggregators():
+                for name in LOSSES & meters.keys():
+                    meters[name].round = VALIDATION_DIGITS
 
     def optimizer_step(self, optimizer: FairseqOptimizer, model: BaseFairseqModel, update_num: int) -> None:
         """An update, with random windows by a learning rate in proportion to their length."""
@@ -234,29 +253,37 @@ class StreamingLanguageModelingTask(FairseqTask):
                     of_process.append(tensors)
             self._of_processes = gathered
 
+    @property
+    def windows_options(self) -> str:
+        """The options that say which tokens a window of an epoch has, as they are written."""
+        options = f"--tokens-per-sample {self.cfg.tokens_per_sample}"
+        return f"{options} --random-windows --seed {self.cfg.seed}" if self.cfg.random_windows else options
+
     def get_checkpoint_dict(self) -> dict[str, Any]:
         """What fairseq keeps of the task in a checkpoint."""
         found = self._of_processes or [self._train_states.tensors()]
         states = [[[tensor.cpu() for tensor in state] for state in tensors] for tensors in found]
-        return {type(self).__name__: {"states": states}}
+        return {type(self).__name__: {"states": states, "windows": self.windows_options}}
 
     def set_checkpoint_dict(self, content: dict[str, Any]) -> None:
-        """Goes on from a checkpoint; :meth:`train_step` refuses to, in the middle of an epoch of other streams."""
-        states = content["states"]
+        """Goes on from a checkpoint; :meth:`train_step` refuses to, in the middle of an epoch of other windows."""
+        states, windows = content["states"], content.get("windows", self.windows_options)
         rank, world = _rank_and_world()
-        if len(states) == world:
-            self._train_states.load(states[rank])
-        else:
-            self._saved_by = len(states)
-
-    def _check_processes(self, is_first_window: bool) -> None:
-        if not is_first_window:
-            raise InputError(
-                f"the checkpoint was saved in the middle of an epoch by {self._saved_by} processes, each with streams "
-                f"of its own, and this training has {_rank_and_world()[1]}: go on with as many, or say "
-                "--reset-dataloader to keep the parameters and count epochs from 1"
+        saved = "the checkpoint was saved in the middle of an epoch"
+        instead = "or say --reset-dataloader to keep the parameters and count epochs from 1"
+        self._of_other_windows = None
+        if len(states) != world:
+            self._of_other_windows = (
+                f"{saved} by {len(states)} processes, each with streams of its own, and this training has {world}: "
+                f"go on with as many, {instead}"
             )
-        self._saved_by = None
+        elif windows != self.windows_options:
+            self._of_other_windows = (
+                f"{saved} with {windows}, and this training has {self.windows_options}: go on with the same windows, "
+                f"{instead}"
+            )
+        else:
+            self._train_states.load(states[rank])
 
 
 def _rank_and_world() -> tuple[int, int]:

@@ -73,11 +73,30 @@ def test_most_frequent_words(texts: Path) -> None:
 @pytest.mark.usefixtures("no_binarising")
 def test_characters(texts: Path) -> None:
     (texts / "valid.txt").write_text("the cat\n")
-    (texts / "test.txt").write_text("cats  saw\n")
-    preparation = run(texts, units="characters", unknown_words=[], metric="bits_per_character")
-    assert preparation.splits["test"]["tokens"] == 8 + 1
-    assert (texts / "out" / "tokens" / "test.txt").read_text() == f"c a t s {SPACE} s a w\n"
-    assert preparation.decode(f"c a t {SPACE} s") == "cat s"
+    (texts / "test.txt").write_text("  cats  saw \n")
+    preparation = run(texts, units="characters", unknown_words=[], keeps_spaces=True, metric="bits_per_character")
+    assert preparation.splits["test"]["tokens"] == 12 + 1
+    written = f"{SPACE} {SPACE} c a t s {SPACE} {SPACE} s a w {SPACE}"
+    assert (texts / "out" / "tokens" / "test.txt").read_text() == written + "\n"
+    assert preparation.decode(written) == "  cats  saw "
+    earlier = RunningTextPreparation(units="characters", unknown_words=[])
+    assert earlier.encode("  cats\tsaw ") == f"c a t s {SPACE} s a w", "as earlier versions prepared a text"
+
+
+def test_fairseq_reads_all_characters(texts: Path) -> None:
+    (texts / "train.txt").write_text(" the  cat ran\n  \n\na dog swz\n")
+    (texts / "test.txt").write_text("  a dog \n")
+    prepare(texts, "--characters")
+    data = PreparedData.load(texts / "out")
+    splits = data.preparation.splits
+    assert {name: splits[name]["tokens"] for name in splits} == {"train": 24 + 4, "valid": 11 + 1, "test": 8 + 1}
+    from fairseq.data import Dictionary, data_utils
+
+    dictionary = Dictionary.load(str(texts / "out" / "bin" / "dict.txt"))
+    for split in splits:
+        lines = data_utils.load_indexed_dataset(str(texts / "out" / "bin" / split), dictionary)
+        read = [data.preparation.decode(dictionary.string(line)) for line in lines]
+        assert read == (texts / f"{split}.txt").read_text().removesuffix("\n").split("\n")
 
 
 @pytest.mark.usefixtures("no_binarising")
@@ -85,6 +104,10 @@ def test_characters(texts: Path) -> None:
     ("changed", "choices", "message"),
     [
         ({"valid": "the cät\n"}, {"units": "characters", "unknown_words": []}, "valid.txt, line 1: the character 'ä'"),
+        ({"train": "a b\na\tb\n"}, {"units": "characters", "keeps_spaces": True}, r"train.txt, line 2: .* U\+0009"),
+        ({"valid": "a\u00a0b\n"}, {"units": "characters", "keeps_spaces": True}, r"valid.txt, line 1: .* U\+00A0"),
+        ({"train": f"a{SPACE}b\n"}, {"units": "characters"}, r"train.txt, line 1: .* U\+2581 .*write it otherwise"),
+        ({}, {"keeps_spaces": True}, "spaces are kept among characters that no tokenizer has changed"),
         ({"train": "a\nb </s> c\n"}, {}, "train.txt, line 2: '</s>' is a symbol of fairseq's own"),
         ({"test": ""}, {}, "test.txt is empty"),
         ({}, {"dictionary_size": 4}, "a dictionary of 4 types has no words"),
@@ -104,14 +127,28 @@ def test_words_of_characters(texts: Path) -> None:
     assert finished.stderr == "error: --words goes with words: of characters the dictionary holds all\n"
 
 
-LINES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"], exclude_characters=SPACE), max_size=8)
+LINES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"], include_characters=" ", exclude_characters=SPACE))
 
 
-@given(st.lists(LINES, max_size=4))
-def test_characters_come_back(words: list[str]) -> None:
-    line = " ".join(filter(None, words))
-    preparation = RunningTextPreparation(units="characters", unknown_words=[])
-    assert preparation.decode(preparation.encode(line)) == line
+@given(LINES)
+def test_characters_come_back(line: str) -> None:
+    preparation = RunningTextPreparation(units="characters", unknown_words=[], keeps_spaces=True)
+    preparation.check("line 1", line)
+    tokens = preparation.encode(line)
+    assert tokens.split() == tokens.split(" ") or not line, "as fairseq splits it"
+    assert len(tokens.split()) == len(line)
+    assert preparation.decode(tokens) == line
+
+
+@given(st.text())
+def test_characters_come_back_or_are_refused(line: str) -> None:
+    preparation = RunningTextPreparation(units="characters", unknown_words=[], keeps_spaces=True)
+    try:
+        preparation.check("line 1", line)
+    except InputError:
+        assert SPACE in line or line.replace(" ", "").split() != [line.replace(" ", "")]
+    else:
+        assert preparation.decode(" ".join(preparation.encode(line).split())) == line
 
 
 def test_penn_treebank_of_words_and_of_characters(tmp_path: Path) -> None:

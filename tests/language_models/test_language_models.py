@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ import torch
 from fairseq import options as fairseq_options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+from fairseq_plugins.corpora.running_text import RunningTextPreparation, RunningTextRun
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.language_models.cache import CacheSettings, search, searched_settings, settings_file
-from fairseq_plugins.language_models.evaluation import LanguageModel, by_line
+from fairseq_plugins.language_models import cache
+from fairseq_plugins.language_models.cache import WEIGHTS, CacheSettings, search, searched_settings, settings_file
+from fairseq_plugins.language_models.evaluation import LanguageModel, Reading, by_line
 from fairseq_plugins.language_models.sampling import sample
 from tests.commands import train_in_process
 from tests.texts import training
@@ -87,8 +90,45 @@ def test_search_for_the_cache(model: LanguageModel) -> None:
     assert searched_settings(model).weight == 0.25, "what was found is not searched for again"
     settings_file(model.path).write_text(json.dumps(written | {"checkpoint_sha256": "another"}))
     assert searched_settings(model) == first
-    with pytest.raises(InputError, match="a cache has a window of at least 1"):
-        CacheSettings(weight=0.0)
+    for weight in -0.1, 1.0:
+        with pytest.raises(InputError, match="a cache has a window of at least 1"):
+            CacheSettings(weight=weight)
+
+
+def test_the_search_may_choose_no_cache(model: LanguageModel) -> None:
+    assert 0 in WEIGHTS
+    # Outputs that are all alike vote for every word that was read: a cache of any weight makes this text less probable.
+    reading = Reading(torch.arange(30), torch.full((30,), -1.0), torch.zeros(30, 2))
+    chosen, tried = search(reading, windows=(5,))
+    assert chosen.weight == 0 and chosen.of(reading).equal(reading.log_probabilities)
+    assert min(each["perplexity"] for each in tried) == pytest.approx(math.e)
+    values = model.read(model.numbers(model.lines_of("valid")))
+    assert CacheSettings(weight=0.0).of(values).equal(values.log_probabilities)
+
+
+def test_another_validation_set_is_searched_again(
+    model: LanguageModel, running_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[int] = []
+
+    def noting(reading: Reading) -> tuple[CacheSettings, list[dict[str, float]]]:
+        searched.append(len(reading.tokens))
+        return CacheSettings(), []
+
+    monkeypatch.setattr(cache, "search", noting)
+    settings_file(model.path).unlink(missing_ok=True)
+    searched_settings(model)
+    searched_settings(model)
+    assert len(searched) == 1
+    shutil.copytree(running_text, tmp_path / "data")
+    (tmp_path / "data" / "tokens" / "valid.txt").write_text("ba di\n")
+    other = LanguageModel.load(model.path, tmp_path / "data")
+    searched_settings(other)
+    assert searched[1:] == [3]
+    searched_settings(other)
+    searched_settings(model)
+    assert len(searched) == 3
+    settings_file(model.path).unlink()
 
 
 def test_samples(model: LanguageModel) -> None:
@@ -136,6 +176,22 @@ def test_unknown_characters(model: LanguageModel, monkeypatch: pytest.MonkeyPatc
         model.encoded(["", "üé"], "my text")
     with pytest.raises(InputError, match="my text is empty"):
         model.encoded([], "my text")
+
+
+def test_all_spaces_of_characters_are_read_and_written(tmp_path: Path) -> None:
+    for split in ("train", "valid"):
+        (tmp_path / f"{split}.txt").write_text("ba  di \n da  bi\n" * 20, encoding="utf-8")
+    preparation = RunningTextPreparation(units="characters", unknown_words=[], keeps_spaces=True)
+    inputs = {split: tmp_path / f"{split}.txt" for split in ("train", "valid")}
+    RunningTextRun(preparation, inputs, tmp_path / "data").prepare()
+    train_in_process(*training(tmp_path / "data", tmp_path, "--max-update", 1))
+    model = LanguageModel.load(tmp_path / "checkpoint_last.pt")
+    [encoded] = model.encoded([" ba  di "], "my text")
+    assert encoded == "\u2581 b a \u2581 \u2581 d i \u2581"
+    assert len(model.numbers([encoded])) == 8 + 1
+    assert sample(model, tokens=1, seed=1, prompt=" ba  ")[0].startswith(" ba  ")
+    with pytest.raises(InputError, match=r"my text, line 2: the character U\+0009"):
+        model.encoded(["ba", "ba\tdi"], "my text")
 
 
 def test_translation_models_are_refused(tiny_translation_data, tmp_path: Path) -> None:

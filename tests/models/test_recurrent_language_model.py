@@ -19,6 +19,7 @@ from fairseq_plugins.models.carried_states import CarriedStates
 from fairseq_plugins.models.options import takes_layer_option
 from fairseq_plugins.models.recurrent_language_model import RecurrentLanguageModel, RecurrentLanguageModelConfig
 from fairseq_plugins.modules import RECURRENT_KINDS
+from tests.commands import CHECKOUT
 from tests.models.tasks import WORDS, build_architecture, make_task
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
@@ -181,8 +182,27 @@ def test_awd_lstm_equals_a_plain_loop() -> None:
                 parameter.data.add_(gradient, alpha=-1.0)
 
 
-def parameter_count(architecture: str, types: int) -> int:
-    model = build_architecture(architecture, make_task(types))
+def test_it_starts_as_in_dilated_rnn_s_experiments() -> None:
+    def built(**options: object) -> RecurrentLanguageModel:
+        torch.manual_seed(0)
+        sizes = {"decoder_hidden_size": 50, "decoder_layers": 2, "one_hot": True}
+        return RecurrentLanguageModel.build_model(RecurrentLanguageModelConfig(**sizes, **options), make_task())
+
+    glorot = built(initialization="glorot").decoder
+    first = glorot.stack.layers[0].rnn
+    assert first.bias_ih_l0.view(4, 50).mean(dim=1).tolist() == [0, 1, 0, 0], "TensorFlow's forget gate"
+    bound = (6 / (WORDS + 50 + 4 * 50)) ** 0.5
+    assert 0.95 * bound < first.weight_hh_l0.abs().max().item() <= bound
+    assert glorot.output_projection.weight.std().item() == pytest.approx(1, abs=0.1)
+    assert glorot.output_projection.bias.abs().max() > 0.5
+    normal = [parameter for parameter in built(initialization="normal").parameters() if parameter.dim() == 2]
+    assert len(normal) == 5 and all(weight.std().item() == pytest.approx(1, abs=0.1) for weight in normal)
+    own = built().decoder
+    assert own.output_projection.weight.abs().max() <= 0.1 and not own.output_projection.bias.any()
+
+
+def parameter_count(architecture: str, types: int, **options: int) -> int:
+    model = build_architecture(architecture, make_task(types), **options)
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -192,17 +212,44 @@ def test_parameter_counts() -> None:
     assert parameter_count("mc_rnn_lm_ptb", 10_002) == 37_687_602
 
 
+CHARACTERS = 50 + 3
+"""Penn Treebank's characters, with the lines' ends, and fairseq's <s>, <pad> and <unk>."""
+
+
 @pytest.mark.parametrize(
-    ("architecture", "millions"),
+    ("architecture", "parameters"),
+    [
+        ("lstm_lm_ptb_characters", 4_273_053),
+        ("gru_lm_ptb_characters", 3_218_053),
+        ("stacked_lstm_lm_ptb_characters", 2_437_429),
+        ("stacked_gru_lm_ptb_characters", 1_831_477),
+        ("dilated_rnn_lm_ptb_characters", 619_577),
+        ("dilated_lstm_lm_ptb_characters", 2_437_433),
+        ("dilated_gru_lm_ptb_characters", 1_831_481),
+    ],
+)
+def test_parameters_of_character_models(architecture: str, parameters: int) -> None:
+    assert parameter_count(architecture, CHARACTERS) == parameters
+    page = (CHECKOUT / "docs" / "language_models.md").read_text(encoding="utf-8")
+    [row] = [line for line in page.splitlines() if line.startswith(f"| `{architecture}` |")]
+    assert row.endswith(f" {parameters:,} |")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "paper"),
     [
         ("lstm_lm_ptb_characters", 4.25),
         ("gru_lm_ptb_characters", 3.19),
         ("dilated_rnn_lm_ptb_characters", 0.6),
+        # What the paper says of five layers.
+        ("stacked_lstm_lm_ptb_characters with 4 layers", 1.9),
+        ("stacked_gru_lm_ptb_characters with 4 layers", 1.42),
     ],
 )
-def test_parameters_of_character_models(architecture: str, millions: float) -> None:
-    # Of the paper's five-layer LSTM and GRU, 1.9 and 1.42 M are those of four layers.
-    assert parameter_count(architecture, 50) / 1e6 == pytest.approx(millions, abs=0.02)
+def test_parameters_of_character_models_are_about_the_paper_s(architecture: str, paper: float) -> None:
+    architecture, _, changed = architecture.partition(" with ")
+    options = {"decoder_layers": 4} if changed else {}
+    assert parameter_count(architecture, CHARACTERS, **options) / 1e6 == pytest.approx(paper, abs=0.03)
 
 
 def criterion_of(**weights: float) -> ActivationRegularizedCrossEntropyCriterion:
@@ -269,6 +316,10 @@ def test_activation_regularization_of_one_step() -> None:
                 "share_decoder_input_output_embed": True,
             },
             "the layers' output is 12 wide, and the embeddings 6",
+        ),
+        (
+            {"initialization": "glorot", "init_range": 0.1},
+            "--initialization and --init-range both say how the parameters start: leave out one of them",
         ),
         ({"reads_streams": True}, "say --task streaming_language_modeling"),
     ],

@@ -12,7 +12,13 @@ from fairseq_plugins.modules.continuous_cache import cache_probabilities, cache_
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 9), st.floats(0, 2), st.floats(0.05, 0.95))
+@given(
+    st.integers(1, 40),
+    st.integers(1, 12),
+    st.integers(1, 9),
+    st.floats(0, 2),
+    st.just(0.0) | st.floats(0.05, 0.95),
+)
 def test_all_at_once_equals_word_by_word(length: int, window: int, chunk: int, theta: float, weight: float) -> None:
     torch.manual_seed(length)
     outputs, words = torch.randn(length, 4).double(), torch.randint(5, (length,))

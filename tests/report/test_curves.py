@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.report import curves as learning_curves
-from fairseq_plugins.report.curves import LearningCurves
+from fairseq_plugins.report.curves import LOSS, MEASURES, LearningCurves, Measure
 from fairseq_plugins.report.style import PALETTE
 
 
@@ -81,6 +82,29 @@ def test_a_figure_shows_the_points_of_each_training() -> None:
     colours = [line.get_color() for line in losses.lines]
     assert colours[0] == colours[1] != colours[2] == colours[3]
     assert rates.get_yscale() == "log"
+
+
+@pytest.mark.parametrize(
+    ("measure", "label", "last", "scale", "drawn"),
+    [
+        (MEASURES["words"], "perplexity", 3.0, "log", [512, 8]),
+        (MEASURES["words"], "perplexity", 7.0, "linear", [512, 128]),
+        (MEASURES["characters"], "bits per character", 3.0, "linear", [9, 3]),
+        (LOSS, "loss (bits)", 3.0, "linear", [9, 3]),
+    ],
+)
+def test_language_models_have_measures_of_their_own(
+    measure: Measure, label: str, last: float, scale: str, drawn: list[float]
+) -> None:
+    losses, _ = learning_curves.draw({"one": LearningCurves([(100, 9.0), (200, last)], [], [])}, measure).axes
+    assert losses.get_ylabel() == label
+    assert losses.get_yscale() == scale
+    assert losses.lines[0].get_ydata().tolist() == drawn
+
+
+def test_a_training_that_diverged_is_drawn() -> None:
+    diverged = LearningCurves([(100, 9.0), (200, 5000.0)], [], [])
+    learning_curves.draw({"one": diverged}, MEASURES["words"]).savefig(io.BytesIO(), format="svg")
 
 
 def test_rates_of_the_same_size_begin_at_zero() -> None:

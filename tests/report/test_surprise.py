@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.corpora.running_text import RunningTextPreparation
+from fairseq_plugins.report.sections import learning_curves_figure
 from fairseq_plugins.report.surprise import draw_surprise, surprise_figures
 
 
@@ -37,6 +38,20 @@ def test_a_line_is_chosen(works: dict[str, Path]) -> None:
     [figure] = surprise_figures(works)
     assert "Line 2 of the test set" in figure.caption
     assert figure.svg.startswith("<svg")
+
+
+@pytest.mark.parametrize(("units", "label"), [("words", "perplexity"), ("characters", "bits per character")])
+def test_curves_are_in_what_the_models_are_scored_by(
+    works: dict[str, Path], tmp_path: Path, units: str, label: str
+) -> None:
+    for work in works.values():
+        (work / "train.jsonl").write_text('{"split": "train_inner", "num_updates": 1, "loss": 3.0, "lr": 1.0}\n')
+    RunningTextPreparation(units=units).save(tmp_path / "data")
+    figure = learning_curves_figure(works)
+    assert label in figure.svg and "loss (bits)" not in figure.svg
+    assert figure.caption.lower().startswith(label)
+    (tmp_path / "data" / "preparation.json").unlink()
+    assert "loss (bits)" in learning_curves_figure(works).svg, "what the text was made of is not known any more"
 
 
 def test_what_an_earlier_checkpoint_read_is_left_out(works: dict[str, Path], tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from fairseq_plugins.checkpoints import read_checkpoint
-from tests.commands import CHECKOUT, USER_DIR, run_command
+from fairseq_plugins.report.curves import LearningCurves
+from tests.commands import CHECKOUT, USER_DIR, run_command, train_in_process
 from tests.texts import training
 
 CONFIGURATION = """
@@ -71,6 +72,33 @@ def test_scores_cache_and_report(trained: tuple[Path, list[object]]) -> None:
     report = (folder / "work" / "report.html").read_text()
     for part in ("Surprise of each word", "Learning curves", "perplexity", "test with cache"):
         assert part in report
+
+
+def test_finetuning_goes_on_from_averages_and_ends_by_itself(running_text: Path, tmp_path: Path) -> None:
+    recipe = "--criterion activation_regularized_cross_entropy --random-windows --optimizer asgd --max-epoch 6"
+    recipe += " --lr-scheduler non_monotone --non-monotone-interval 1 --lr 15 --clip-norm 1 --channels 2"
+    train_in_process(*training(running_text, tmp_path / "averaged", *recipe.split(), arch="mc_rnn_lm_ptb"))
+    started = tmp_path / "averaged" / "checkpoint_best.pt"
+    averaged = read_checkpoint(started)
+    assert averaged["last_optimizer_state"]["is_averaging"] and averaged["last_optimizer_state"]["holds_averages"]
+
+    finetuning = f"lr: 15\n  finetune-from-model: {started}\n  when-non-monotone: stop\n  stop-min-lr: 0\n"
+    configuration = CONFIGURATION.replace("lr: 2\n", finetuning + "  non-monotone-interval: 1\n")
+    (tmp_path / "finetuned.yaml").write_text(configuration.replace("max-epoch: 2", "max-epoch: 40"))
+    work = tmp_path / "finetuned"
+    place = [tmp_path / "finetuned.yaml", "--work", work, "--data", running_text, "--gpus", 0]
+    script("train", *place)
+    assert "the validation loss does not fall any more: this is the end" in (work / "train.log").read_text()
+    last, best = (read_checkpoint(work / "checkpoints" / f"checkpoint_{name}.pt") for name in ("last", "best"))
+    assert last["extra_state"]["train_iterator"]["epoch"] < 40
+    assert last["last_optimizer_state"]["is_averaging"] and last["last_optimizer_state"]["holds_averages"]
+    first = LearningCurves.load(work / "train.jsonl").validation[0][1]
+    from_scratch = averaged["optimizer_history"][-1]["lr_scheduler_state"]["losses"][0]
+    assert first < averaged["extra_state"]["val_loss"] + 0.2 < from_scratch, "it begins with the averages"
+    assert best["extra_state"]["val_loss"] <= first
+    script("train", *place)
+    again = read_checkpoint(work / "checkpoints" / "checkpoint_last.pt")
+    assert all(value.equal(again["model"][name]) for name, value in last["model"].items()), "it has ended"
 
 
 def test_a_text_of_the_users(trained: tuple[Path, list[object]]) -> None:

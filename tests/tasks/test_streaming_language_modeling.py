@@ -85,6 +85,46 @@ def test_another_number_of_processes_goes_on_between_epochs_only(
     assert_same(train(running_text, tmp_path, "--max-epoch", 2), expected)
 
 
+WINDOWS = ["--random-windows", "--seed", 1]
+
+
+@pytest.mark.parametrize(
+    ("saved", "changed", "message"),
+    [
+        ([], ["--tokens-per-sample", 7], "--tokens-per-sample 10, and this training has --tokens-per-sample 7: "),
+        (WINDOWS, ["--random-windows", "--seed", 2], "--random-windows --seed 1, .* --random-windows --seed 2: "),
+        (WINDOWS, [], "--tokens-per-sample 10 --random-windows --seed 1, .* --tokens-per-sample 10: "),
+        ([], WINDOWS, "--tokens-per-sample 10, .* --tokens-per-sample 10 --random-windows --seed 1: "),
+    ],
+)
+def test_other_windows_go_on_between_epochs_only(
+    running_text: Path, tmp_path: Path, saved: list[object], changed: list[object], message: str
+) -> None:
+    train(running_text, tmp_path, *saved, "--max-update", 5)
+    with pytest.raises(InputError, match=f"in the middle of an epoch with .*{message}go on with the same windows"):
+        train(running_text, tmp_path, *changed, "--max-epoch", 1)
+    between = tmp_path / "between"
+    train(running_text, between, *saved, "--max-epoch", 1)
+    assert train(running_text, between, *changed, "--max-epoch", 2)["extra_state"]["train_iterator"]["epoch"] == 3
+
+
+@pytest.mark.parametrize("checkpoint_is_old", [True, False])
+def test_the_seed_may_change_where_it_draws_no_windows(
+    running_text: Path, tmp_path: Path, checkpoint_is_old: bool
+) -> None:
+    checkpoint = train(running_text, tmp_path, "--max-update", 5)
+    if checkpoint_is_old:
+        # Checkpoints from before the windows were written down go on with any.
+        del checkpoint["extra_state"]["StreamingLanguageModelingTask"]["windows"]
+        torch.save(checkpoint, tmp_path / "edited.pt")
+        (tmp_path / "edited.pt").replace(tmp_path / "checkpoint_last.pt")
+    expected = train(running_text, tmp_path / "uninterrupted", "--max-epoch", 1)
+    changed = ["--tokens-per-sample", 9] if checkpoint_is_old else ["--seed", 2]
+    found = train(running_text, tmp_path, *changed, "--max-epoch", 1)
+    if not checkpoint_is_old:
+        assert_same(found, expected)
+
+
 def test_learning_rate_follows_the_window(running_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, float]] = []
     train_step, step = StreamingLanguageModelingTask.train_step, FairseqOptimizer.step
@@ -102,6 +142,16 @@ def test_learning_rate_follows_the_window(running_text: Path, tmp_path: Path, mo
     train(running_text, tmp_path, "--random-windows", "--max-update", 12, "--disable-validation")
     assert len({length for length, _ in seen}) > 3
     assert [rate for _, rate in seen] == pytest.approx([length / 10 for length, _ in seen])
+
+
+@pytest.mark.parametrize("criterion", ["cross_entropy", "output_cross_entropy", "activation_regularized_cross_entropy"])
+def test_small_differences_of_validation_losses_count(running_text: Path, tmp_path: Path, criterion: str) -> None:
+    schedule = "--optimizer asgd --lr-scheduler non_monotone --lr 3e-5 --max-epoch 3"
+    last = train(running_text, tmp_path, *schedule.split(), "--criterion", criterion)
+    first, second = last["optimizer_history"][-1]["lr_scheduler_state"]["losses"]
+    third = last["extra_state"]["val_loss"]
+    assert first > second > third > first - 1e-4, "fairseq itself rounds to 0.001"
+    assert read_checkpoint(tmp_path / "checkpoint_best.pt")["extra_state"]["train_iterator"]["epoch"] == 4
 
 
 @pytest.mark.parametrize(

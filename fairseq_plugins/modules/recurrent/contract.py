@@ -12,6 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..regularization import dropped_parameters
+
 RecurrentState = tuple[Tensor, ...]
 """A NamedTuple of tensors with the batch first: beam search reorders each of them with one ``index_select``."""
 
@@ -63,6 +65,11 @@ class RecurrentNetwork(nn.Module, ABC):
     @abstractmethod
     def recurrent_parameters(self) -> list[str]:
         """The names of the parameters that DropConnect may drop: those that multiply earlier outputs."""
+
+    def drop_connected(self, p: float) -> dict[str, Tensor]:
+        """What DropConnect with probability ``p`` puts in the place of parameters and buffers for a sequence, by name;
+        nothing outside training."""
+        return dropped_parameters(self, self.recurrent_parameters(), p)
 
     def summaries(self, result: RecurrentOutput, lengths: Tensor | None) -> list[Tensor]:
         """What a decoder starts from, for each level of the network: (B, size) of :attr:`summary_sizes`.

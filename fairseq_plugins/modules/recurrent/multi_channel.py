@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from ...kernels import MultiChannelSpecification
+from ...kernels.dropout import dropout
+from ..regularization import dropped_parameters
 from .connected import ConnectedOptions, ConnectedRNN
 from .registry import LayerSizes, option, register_recurrent_kind
 
@@ -81,15 +83,30 @@ class MultiChannelRNN(ConnectedRNN):
         self.channels = channels
         self.connection_init = connection_init
         self.connection_rate = connection_rate
+        self.register_buffer("dropped_connections", None, persistent=False)
         self.reset_parameters()
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether W_j is not ``weight_connection`` itself."""
+        return self.connection_rate != 1 and self.connection == "state" and self.connection_init == "identity"
 
     @property
     def connections(self) -> Tensor:
         """W_1 ... W_C (C, H, H); into the gates (C, 4H, H) in the LSTM."""
-        if self.connection_rate == 1 or self.connection == "gate" or self.connection_init != "identity":
+        if self.dropped_connections is not None:
+            return self.dropped_connections
+        if not self.has_rate:
             return self.weight_connection
         identity = torch.eye(self.hidden_size, dtype=self.weight_connection.dtype, device=self.weight_connection.device)
         return torch.lerp(identity, self.weight_connection, self.connection_rate)
+
+    def drop_connected(self, p: float) -> dict[str, Tensor]:
+        """See :meth:`.RecurrentNetwork.drop_connected`. It is W_j that is dropped: a dropped element of P_j would leave
+        that of the identity."""
+        if not (self.has_rate and self.training and p):
+            return super().drop_connected(p)
+        return {**dropped_parameters(self, ["weight_hh"], p), "dropped_connections": dropout(self.connections, p)}
 
     def reset_parameters(self) -> None:
         """The cell as in ``torch.nn.LSTMCell``; W_j as ``connection_init`` says; V Xavier."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..regularization import LockedDropout, dropped_parameters, with_parameters
+from ..regularization import LockedDropout, with_parameters
 from .contract import RecurrentNetwork, RecurrentOutput, RecurrentState, Step
 from .registry import Direction, LayerSizes, recurrent_kind
 
@@ -78,7 +78,7 @@ class NetworkStack(nn.Module):
                 is_backward = name == "backward_layers"
                 result = with_parameters(
                     network,
-                    self._dropped(network),
+                    network.drop_connected(self.drop_connect),
                     network,
                     reverse(x, lengths) if is_backward else x,
                     lengths,
@@ -151,11 +151,8 @@ class NetworkStack(nn.Module):
         backwards = [] if self.backward_layers is None else [self.backward_layers[layer]]
         return [self.layers[layer], *backwards]
 
-    def _dropped(self, network: RecurrentNetwork) -> dict[str, Tensor]:
-        return dropped_parameters(network, network.recurrent_parameters(), self.drop_connect)
-
     def _stepper_of(self, layer: RecurrentNetwork, batch_size: int) -> Step:
-        dropped = self._dropped(layer)
+        dropped = layer.drop_connected(self.drop_connect)
         step = with_parameters(layer, dropped, layer.stepper, batch_size)
         if not dropped:
             return step

@@ -15,7 +15,9 @@ from fairseq_plugins.modules import (
     RecurrentStack,
     reorder_states,
 )
+from fairseq_plugins.modules.recurrent.multi_channel import MultiChannelOptions
 from fairseq_plugins.modules.recurrent.stack import reverse
+from fairseq_plugins.modules.regularization import dropped_parameters
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -113,12 +115,15 @@ def test_summaries_are_the_last_outputs_of_either_direction() -> None:
         assert summary[:, 5:].equal(output[0, :, 5:])
 
 
-@pytest.mark.parametrize("kind", RECURRENT_KINDS)
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [*((kind, None) for kind in RECURRENT_KINDS), ("mc_rnn", MultiChannelOptions(connection_rate=0.1))],
+)
 def test_drop_connect_is_drawn_once_a_forward_and_agrees_between_backends(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, options: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)
-    stack = RecurrentStack(kind, 3, [5, 5], drop_connect=0.5).double()
+    stack = RecurrentStack(kind, 3, [5, 5], drop_connect=0.5, options=options).double()
     x = torch.randn(4, 2, 3, dtype=torch.float64)
     results = []
     for backend in ("reference", "autograd", "eager", "cpp"):
@@ -141,7 +146,7 @@ def test_drop_connect_is_drawn_once_a_forward_and_agrees_between_backends(
         outputs.append(output)
     torch.testing.assert_close(torch.stack(outputs), whole.output, **TOLERANCE)
 
-    plain = RecurrentStack(kind, 3, [5, 5]).double()
+    plain = RecurrentStack(kind, 3, [5, 5], options=options).double()
     plain.load_state_dict(stack.state_dict())
     assert stack.eval()(x).output.equal(plain(x).output)
 
@@ -156,6 +161,44 @@ def test_drop_connect_drops_elements_of_the_recurrent_weights_alone() -> None:
         for name, parameter in stack.layers[0].named_parameters():
             share = (parameter.grad == 0).float().mean().item()
             assert share == pytest.approx(0.5, abs=0.15) if name in names else share < 0.05, (kind, name)
+
+
+@pytest.mark.parametrize("connection_rate", [0.0, 0.1, 1.0])
+def test_drop_connect_drops_connections_and_not_their_distance_from_the_identity(connection_rate: float) -> None:
+    torch.manual_seed(0)
+    stack = RecurrentStack("mc_rnn", 3, [40], options=MultiChannelOptions(connection_rate=connection_rate))
+    layer = stack.layers[0]
+    torch.nn.init.normal_(layer.weight_connection)
+    whole = layer.connections.detach()
+    seen: list[torch.Tensor] = []
+
+    def read(layer: RecurrentNetwork, *_: object) -> None:
+        seen.append(layer.connections)
+
+    layer.register_forward_pre_hook(read)
+    stack(torch.randn(2, 1, 3))
+    assert seen.pop().equal(whole), "without DropConnect"
+    stack.drop_connect = 0.75
+    stack(torch.randn(2, 1, 3))
+    [dropped] = seen
+    kept = dropped != 0
+    assert kept.float().mean().item() == pytest.approx(0.25, abs=0.03) or connection_rate == 0
+    torch.testing.assert_close(dropped[kept], 4 * whole[kept])
+    assert kept.diagonal(dim1=1, dim2=2).float().mean().item() == pytest.approx(0.25, abs=0.15), "the identity, too"
+    [gradient] = torch.autograd.grad(dropped.sum(), layer.weight_connection)
+    torch.testing.assert_close(gradient, 4 * connection_rate * kept if connection_rate else torch.zeros_like(gradient))
+    assert set(stack.state_dict()) == {f"layers.0.{name}" for name, _ in layer.named_parameters()}
+
+
+def test_drop_connect_draws_what_it_drew_where_connections_are_parameters() -> None:
+    stack = RecurrentStack("mc_rnn", 3, [5])
+    layer = stack.layers[0]
+    torch.manual_seed(0)
+    found = layer.drop_connected(0.5)
+    torch.manual_seed(0)
+    expected = dropped_parameters(layer, ["weight_hh", "weight_connection"], 0.5)
+    assert found.keys() == expected.keys() and all(found[name].equal(expected[name]) for name in found)
+    assert layer.eval().drop_connected(0.5) == {}
 
 
 def test_locked_dropout_between_layers() -> None:
