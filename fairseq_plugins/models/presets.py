@@ -71,6 +71,7 @@ def _dilated_character_model(text: str, cell: str) -> Preset:
 
 # Adam would drown the identity that connections start as: docs/notes/starting_scales.md.
 _SLOW = {"connection_rate": 0.1}
+_SLOW_FROM_IDENTITY = {"connection_init": "identity", **_SLOW}
 
 PRESETS: dict[str, Preset] = {
     "rnnsearch_iwslt_de_en": _recurrent(
@@ -87,8 +88,8 @@ PRESETS: dict[str, Preset] = {
     "mc_rnn_gigaword": _recurrent("MC-RNN-3 of MC-RNN's Table 3", "mc_rnn", layers=4, channels=3, **_SLOW),
     "mc_rnn_2_gigaword": _recurrent("MC-RNN-2 of MC-RNN's Table 3", "mc_rnn", layers=4, channels=2, **_SLOW),
     "mc_rnn_4_gigaword": _recurrent("MC-RNN-4 of MC-RNN's Table 3", "mc_rnn", layers=4, channels=4, **_SLOW),
-    "ho_rnn_iwslt_de_en": _recurrent("HO-RNN of MC-RNN's Table 2", "ho_rnn"),
-    "ho_rnn_gigaword": _recurrent("HO-RNN of MC-RNN's Table 3", "ho_rnn", layers=4),
+    "ho_rnn_iwslt_de_en": _recurrent("HO-RNN of MC-RNN's Table 2", "ho_rnn", **_SLOW_FROM_IDENTITY),
+    "ho_rnn_gigaword": _recurrent("HO-RNN of MC-RNN's Table 3", "ho_rnn", layers=4, **_SLOW_FROM_IDENTITY),
     "hm_rnn_iwslt_de_en": _recurrent("HM-RNN of MC-RNN's Table 2: two levels", "hm_rnn"),
     "hm_rnn_gigaword": _recurrent("HM-RNN of MC-RNN's Table 3: four levels", "hm_rnn", layers=4),
     "rcrn_iwslt_de_en": _recurrent("one RCRN layer in the place of Baseline-RNN's layers", "rcrn", layers=1),

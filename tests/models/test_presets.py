@@ -8,7 +8,9 @@ from argparse import Namespace
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from fairseq_plugins.models.presets import PRESETS
-from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig
+from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig, RecurrentSeq2SeqModel
+from fairseq_plugins.modules import HigherOrderRNN
+from tests.models.tasks import make_task
 
 
 def test_user_options_win_over_the_architecture() -> None:
@@ -42,3 +44,16 @@ def test_checkpoints_of_before_an_option_do_not_get_the_architectures_value_of_i
     del earlier.connection_rate
     ARCH_CONFIG_REGISTRY["mc_rnn_iwslt_de_en"](earlier)
     assert not hasattr(earlier, "connection_rate")
+
+
+def test_earlier_checkpoints_of_ho_rnn_keep_their_connections() -> None:
+    """They know the options, which were MC-RNN's alone, as not given."""
+    new = Namespace()
+    ARCH_CONFIG_REGISTRY["ho_rnn_iwslt_de_en"](new)
+    assert (new.connection_init, new.connection_rate) == ("identity", 0.1)
+    defaults = {field.name: field.default for field in dataclasses.fields(RecurrentSeq2SeqConfig)}
+    sizes = dict.fromkeys(["encoder_embed_dim", "encoder_hidden_size", "decoder_embed_dim", "decoder_hidden_size"], 6)
+    kinds = {"encoder_recurrent_layer": "ho_rnn", "decoder_recurrent_layer": "ho_rnn"}
+    earlier = RecurrentSeq2SeqModel.build_model(Namespace(**{**defaults, **sizes, **kinds}), make_task())
+    layers = [layer for layer in earlier.modules() if isinstance(layer, HigherOrderRNN)]
+    assert layers and all((layer.connection_init, layer.connection_rate) == ("orthogonal", 1) for layer in layers)

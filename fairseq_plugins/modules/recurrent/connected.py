@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ... import kernels
+from ...kernels.dropout import dropout
 from ...kernels.multi_channel.specification import CONNECTIONS, GATES
+from ..regularization import dropped_parameters
 from .contract import RecurrentNetwork, RecurrentOutput
 from .registry import option
+
+CONNECTION_INITS = ("identity", "orthogonal")
 
 
 @dataclass(frozen=True)
@@ -22,10 +27,27 @@ class ConnectedOptions:
     connection: str = option(
         "state", "connections between outputs (state, Eq. 2) or into the gates (gate)", choices=CONNECTIONS
     )
+    connection_rate: float = option(
+        1.0,
+        "how far an update by Adam moves connections that start as the identity (--connection state); 1: as far as "
+        "other weights",
+        minimum=0,
+        before=1.0,
+    )
+
+
+def connection_start(default: str, before: str | None = None) -> Any:
+    """The option that says how the connections of a kind start.
+
+    Args:
+        default: of the kind
+        before: what models of the kind did that were trained before there was the option
+    """
+    return option(default, "how the connections start (--connection state)", choices=CONNECTION_INITS, before=before)
 
 
 class ConnectedRNN(RecurrentNetwork):
-    """One layer in one direction. A subclass says how the connections start.
+    """One layer in one direction.
 
     Args:
         input_size: D.
@@ -33,15 +55,37 @@ class ConnectedRNN(RecurrentNetwork):
         specification: what it computes. ``connection`` is ``state``: W_j maps outputs to what takes the place of
             h(t - 1) in the cell; or ``gate``: W_j maps outputs to the gates directly, and there is no ``weight_hh``;
             the GRU then interpolates with the mean of the outputs.
+        connection_init: how W_j starts in ``state``: as ``identity`` or ``orthogonal``, times ``connection_scale``. In
+            ``gate`` it starts as recurrent weights do, times the same.
+        connection_rate: where W_j starts as the identity, it is s I + rate (P_j - s I), s being ``connection_scale``
+            and P_j ``weight_connection``. Adam moves each element of P_j as far as any other weight, however small its
+            gradient: at a rate of 1 four updates of 1e-3 put as much into the other 255 elements of a row (H = 256) as
+            its diagonal holds. Elsewhere the rate changes nothing.
+        connection_scale: of the connections at the start.
 
     Raises:
-        ValueError: a size below 1.
+        ValueError: a size below 1, a negative rate, or an unknown initialisation.
     """
 
-    def __init__(self, input_size: int, hidden_size: int, specification: kernels.MultiChannelSpecification) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        specification: kernels.MultiChannelSpecification,
+        connection_init: str,
+        connection_rate: float,
+        connection_scale: float = 1.0,
+    ) -> None:
         super().__init__()
         if min(input_size, hidden_size) < 1:
             raise ValueError(f"sizes must be at least 1, not {input_size} and {hidden_size}")
+        if connection_init not in CONNECTION_INITS:
+            raise ValueError(f"unknown initialisation {connection_init!r}; choose from {', '.join(CONNECTION_INITS)}")
+        if connection_rate < 0:
+            raise ValueError(f"the connections' rate must be at least 0, not {connection_rate}")
+        self.connection_init = connection_init
+        self.connection_rate = connection_rate
+        self.connection_scale = connection_scale
         self.input_size = input_size
         self.hidden_size = self.output_size = hidden_size
         self.specification = specification
@@ -65,6 +109,7 @@ class ConnectedRNN(RecurrentNetwork):
         else:
             self.register_parameter("attention_v", None)
             self.register_parameter("attention_r", None)
+        self.register_buffer("dropped_connections", None, persistent=False)
 
     @property
     def bound(self) -> float:
@@ -72,15 +117,42 @@ class ConnectedRNN(RecurrentNetwork):
         return 1 / math.sqrt(self.hidden_size)
 
     @property
-    def connections(self) -> Tensor:
-        """W_1 ... W_L as the cell reads them, the shape of ``weight_connection``."""
-        return self.weight_connection
+    def has_rate(self) -> bool:
+        """Whether W_j is not ``weight_connection`` itself."""
+        return self.connection_rate != 1 and self.connection == "state" and self.connection_init == "identity"
 
-    def reset_cell(self) -> None:
-        """The cell, and r of Eq. 6 where there is attention, start as in ``torch.nn.LSTMCell``."""
+    @property
+    def connections(self) -> Tensor:
+        """W_1 ... W_L as the cell reads them (L, H, H); into the gates (L, 4H, H) in the LSTM."""
+        if self.dropped_connections is not None:
+            return self.dropped_connections
+        if not self.has_rate:
+            return self.weight_connection
+        identity = torch.eye(self.hidden_size, dtype=self.weight_connection.dtype, device=self.weight_connection.device)
+        return torch.lerp(identity * self.connection_scale, self.weight_connection, self.connection_rate)
+
+    def drop_connected(self, p: float) -> dict[str, Tensor]:
+        """See :meth:`.RecurrentNetwork.drop_connected`. It is W_j that is dropped: a dropped element of P_j would leave
+        that of the identity."""
+        if not (self.has_rate and self.training and p):
+            return super().drop_connected(p)
+        return {**dropped_parameters(self, ["weight_hh"], p), "dropped_connections": dropout(self.connections, p)}
+
+    def reset_parameters(self) -> None:
+        """The cell as in ``torch.nn.LSTMCell``; W_j as ``connection_init`` says; V of Eq. 5 Xavier."""
         for parameter in (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, self.attention_r):
             if parameter is not None:
                 nn.init.uniform_(parameter, -self.bound, self.bound)
+        for weight in self.weight_connection:
+            if self.connection == "gate":
+                nn.init.uniform_(weight, -self.bound * self.connection_scale, self.bound * self.connection_scale)
+            elif self.connection_init == "identity":
+                nn.init.eye_(weight)
+                weight.data.mul_(self.connection_scale)
+            else:
+                nn.init.orthogonal_(weight, self.connection_scale)
+        if self.attention_v is not None:
+            nn.init.xavier_uniform_(self.attention_v)
 
     def forward(
         self,

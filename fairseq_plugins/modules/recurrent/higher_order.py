@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torch import nn
-
 from ...kernels import MultiChannelSpecification
-from .connected import ConnectedOptions, ConnectedRNN
+from .connected import ConnectedOptions, ConnectedRNN, connection_start
 from .registry import LayerSizes, option, register_recurrent_kind
 
 
@@ -25,6 +23,7 @@ class HigherOrderOptions(ConnectedOptions):
     """What HO-RNN can be asked for."""
 
     order: int = option(3, "earlier outputs that are read at every step, the last ones", minimum=1)
+    connection_init: str = connection_start("orthogonal", before="orthogonal")
     lags: str | None = option(None, "which earlier outputs are read at every step, in the place of --order: 1,256")
 
 
@@ -38,9 +37,12 @@ class HigherOrderRNN(ConnectedRNN):
         cell: ``lstm``, ``gru`` or ``rnn`` (tanh).
         connection: ``state``, or ``gate``, the original's form; see :class:`ConnectedRNN`.
         lags: any others, ascending; ``order`` is then their number.
+        connection_init, connection_rate: how W_j starts, divided by K, and how fast it learns; see
+            :class:`.ConnectedRNN`.
 
     Raises:
-        ValueError: a size below 1, an unknown cell or connection, or lags that are not positive and ascending.
+        ValueError: a size below 1, a negative rate, an unknown cell, connection or initialisation, or lags that are not
+            positive and ascending.
     """
 
     def __init__(
@@ -51,21 +53,16 @@ class HigherOrderRNN(ConnectedRNN):
         cell: str = "lstm",
         connection: str = "state",
         lags: Sequence[int] | None = None,
+        connection_init: str = "orthogonal",
+        connection_rate: float = 1.0,
     ) -> None:
         if lags is None:
             lags = range(1, order + 1)
-        super().__init__(input_size, hidden_size, MultiChannelSpecification.higher_order(cell, connection, lags))
-        self.order = len(self.specification.lags)
+        specification = MultiChannelSpecification.higher_order(cell, connection, lags)
+        scale = 1 / len(specification.lags)
+        super().__init__(input_size, hidden_size, specification, connection_init, connection_rate, scale)
+        self.order = len(specification.lags)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """The cell as in ``torch.nn.LSTMCell``; W_j orthogonal, in ``gate`` as recurrent weights, divided by K."""
-        self.reset_cell()
-        for weight in self.weight_connection:
-            if self.connection == "gate":
-                nn.init.uniform_(weight, -self.bound / self.order, self.bound / self.order)
-            else:
-                nn.init.orthogonal_(weight, 1 / self.order)
 
 
 @register_recurrent_kind("ho_rnn", HigherOrderOptions, "higher-order RNN (HO-RNN)")
@@ -77,6 +74,8 @@ def _higher_order_rnn(options: HigherOrderOptions, sizes: LayerSizes) -> HigherO
         options.cell,
         options.connection,
         None if options.lags is None else _numbers(options.lags),
+        options.connection_init,
+        options.connection_rate,
     )
 
 

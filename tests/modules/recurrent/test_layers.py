@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,7 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_plugins.kernels.multi_channel.specification import CONNECTIONS, GATES
-from fairseq_plugins.modules import ConventionalRNN, MultiChannelRNN, RecurrentNetwork
+from fairseq_plugins.modules import ConventionalRNN, HigherOrderRNN, MultiChannelRNN, RecurrentNetwork
+from fairseq_plugins.modules.recurrent.connected import ConnectedRNN
 
 from .kinds import HIDDEN, SIZE, networks
 
@@ -126,18 +130,33 @@ def test_connections_start_as_asked() -> None:
         torch.testing.assert_close(weight @ weight.T, torch.eye(5))
         assert not weight.equal(torch.eye(5))
     assert MultiChannelRNN(3, 5, 3, connection="gate").weight_connection.abs().max() <= 5**-0.5
+    for weight in HigherOrderRNN(3, 5, 4).weight_connection.detach():
+        torch.testing.assert_close(weight @ weight.T, torch.eye(5) / 16)
+    for weight in HigherOrderRNN(3, 5, 4, connection_init="identity").weight_connection.detach():
+        assert weight.equal(torch.eye(5) / 4)
 
 
-def test_slow_connections_equal_the_identity_and_a_share_of_the_rest() -> None:
-    slow, plain = (MultiChannelRNN(3, 5, 3, connection_rate=rate).double() for rate in (0.1, 1.0))
+SLOW: dict[str, tuple[Callable[..., ConnectedRNN], float]] = {
+    "mc_rnn": (MultiChannelRNN, 1.0),
+    "ho_rnn": (partial(HigherOrderRNN, connection_init="identity"), 1 / 3),
+}
+"""The layer that starts as the identity, and times what."""
+
+
+@pytest.mark.parametrize("kind", SLOW)
+def test_slow_connections_equal_the_identity_and_a_share_of_the_rest(kind: str) -> None:
+    make, scale = SLOW[kind]
+    slow, plain = (make(3, 5, 3, connection_rate=rate).double() for rate in (0.1, 1.0))
+    identity = torch.eye(5, dtype=torch.double) * scale
     x = torch.randn(6, 2, 3, dtype=torch.double)
     plain.load_state_dict(slow.state_dict())
-    assert torch.equal(slow(x).output, plain(x).output)  # as long as P is the identity
+    # As long as P is the identity, which was rounded to float32.
+    torch.testing.assert_close(slow(x).output, plain(x).output, rtol=0, atol=1e-7)
 
     learned = torch.randn(3, 5, 5, dtype=torch.double)
     with torch.no_grad():
         slow.weight_connection.copy_(learned)
-        plain.weight_connection.copy_(torch.eye(5) + 0.1 * (learned - torch.eye(5)))
+        plain.weight_connection.copy_(identity + 0.1 * (learned - identity))
     torch.testing.assert_close(slow(x).output, plain(x).output)
     torch.testing.assert_close(slow.step(x[0], slow.initial_state(2))[0], plain.step(x[0], plain.initial_state(2))[0])
     of_slow, of_plain = (torch.autograd.grad(each(x).output.sum(), each.weight_connection)[0] for each in (slow, plain))
