@@ -16,7 +16,7 @@
 #   --record         also writes both runs to results/ (the same tasks alone), for docs/results.md; then run
 #                    scripts/update_docs.sh
 #
-# Takes 5 to 6 minutes on 2 CPU cores after the installation, which fetches PyTorch and may compile fairseq. $PYTHON
+# Takes 5 to 6 minutes on 2 CPU cores (classification 1, language_model 2) after the installation, which fetches PyTorch and may compile fairseq. $PYTHON
 # (python3 by default; 3.10, 3.11 or 3.12) is the interpreter that .venv is made of; if the project is already installed
 # for it, it is used as it is.
 set -euo pipefail

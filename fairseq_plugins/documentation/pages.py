@@ -12,7 +12,17 @@ from ..experiments.records import Record, group_of
 from ..scoring.metrics import metric_named
 from ..tables.writing import markdown
 from ..terminal import table
-from . import cache_gains, comparisons, copy_memory_picture, families, notes, options_page, picture, results_page
+from . import (
+    cache_gains,
+    comparisons,
+    copy_memory_picture,
+    families,
+    notes,
+    options_page,
+    picture,
+    rcrn_times,
+    results_page,
+)
 from .blocks import filled
 
 NOTES = (
@@ -117,6 +127,7 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
         "families": lambda: families.table(records),
         "first-updates": notes.first_updates,
         "ten-epochs": notes.epochs,
+        "ho-rnn-epochs": lambda: notes.epochs(notes.DATA / "ho_rnn_ten_epochs_multi30k.json"),
         **{f"recorded-{name}": partial(recorded, records, name) for name in RECORDED},
         **{f"compared-{name}": partial(comparisons.comparisons, records, *what) for name, what in COMPARED.items()},
         **{
@@ -131,6 +142,9 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
             256, notes.DATA / "peers_first_epochs_multi30k.json", digits=2
         ),
         "dpn-table-4-small": notes.small_table,
+        "rcrn-table-10": rcrn_times.table,
+        "rcrn-table-10-parameters": rcrn_times.parameters,
+        "rcrn-table-10-range": rcrn_times.times_as_long,
         "copy-memory-500": lambda: notes.copy_memory(500),
     }
 
