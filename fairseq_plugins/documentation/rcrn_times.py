@@ -38,8 +38,9 @@ def times_as_long(path: Path = RECORDED) -> str:
     own = {key[:2]: row["ratio"] for key, row in found.items() if key[2] == OURS}
     single = [ratio / found[(*key, SINGLE)]["ratio"] for key, ratio in own.items()]
     return (
-        f"Measured at 16 to 256 words, in training and inference, RCRN takes {min(single):.1f} to {max(single):.1f} "
-        f"times as long as one BiLSTM layer, and {min(own.values()):.2f} to {max(own.values()):.2f} of the time of three."
+        "Measured at 16 to 256 words, in training and inference, RCRN takes "
+        f"{min(single):.1f} to {max(single):.1f} times as long as one BiLSTM layer, and "
+        f"{min(own.values()):.2f} to {max(own.values()):.2f} of the time of three."
     )
 
 
