@@ -16,7 +16,7 @@ PHASES = ("training", "inference")
 
 def table(path: Path = RECORDED) -> str:
     """A row for each length: the share of the 3-layer BiLSTM's time that the others take, the paper's in brackets."""
-    found = _ratios(path)
+    found = _rows(path)
     lengths = sorted({length for _, length, _ in found})
     columns: dict[str, list[str]] = {"words": [str(length) for length in lengths]}
     for phase in PHASES:
@@ -28,13 +28,13 @@ def table(path: Path = RECORDED) -> str:
 
 def parameters(path: Path = RECORDED) -> str:
     """How many parameters each model trains, word vectors left out."""
-    found = {model: row["parameters"] for (_, _, model), row in _ratios(path).items()}
+    found = {model: row["parameters"] for (_, _, model), row in _rows(path).items()}
     return f"Trained parameters without word vectors: {', '.join(f'{name} {found[name]:,}' for name in found)}."
 
 
 def times_as_long(path: Path = RECORDED) -> str:
     """RCRN's time beside the others', over the lengths, in training and inference."""
-    found = _ratios(path)
+    found = _rows(path)
     own = {key[:2]: row["ratio"] for key, row in found.items() if key[2] == OURS}
     single = [ratio / found[(*key, SINGLE)]["ratio"] for key, ratio in own.items()]
     return (
@@ -44,6 +44,6 @@ def times_as_long(path: Path = RECORDED) -> str:
     )
 
 
-def _ratios(path: Path) -> dict[tuple[str, int, str], dict[str, Any]]:
+def _rows(path: Path) -> dict[tuple[str, int, str], dict[str, Any]]:
     rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
     return {(row["phase"], row["words"], row["model"]): row for row in rows}

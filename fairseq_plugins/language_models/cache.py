@@ -19,7 +19,7 @@ from .evaluation import LanguageModel, Reading
 
 WINDOWS = (100, 500, 2000)
 THETAS = (0.1, 0.3, 0.6, 1.0)
-WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)
+WEIGHTS = (0.05, 0.1, 0.15, 0.2, 0.3)
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,17 @@ def search(
     thetas: Sequence[float] = THETAS,
     weights: Sequence[float] = WEIGHTS,
 ) -> tuple[CacheSettings, list[dict[str, float]]]:
-    """The settings of the lowest perplexity, and what was tried, each with its perplexity."""
-    tried = []
+    """The settings of the lowest perplexity, and what was tried, each with its perplexity; no cache is tried first."""
+
+    def entry(settings: CacheSettings, log_probabilities: Tensor) -> dict[str, float]:
+        return {**asdict(settings), "perplexity": math.exp(-log_probabilities.mean().item())}
+
+    tried = [entry(CacheSettings(windows[0], thetas[0], 0.0), reading.log_probabilities)]
     for window, theta in itertools.product(windows, thetas):
         cache = cache_probabilities(reading.outputs, reading.tokens, window, theta)
         for weight in weights:
-            mean = with_cache(reading.log_probabilities, cache, window, weight).mean().item()
-            tried.append({**asdict(CacheSettings(window, theta, weight)), "perplexity": math.exp(-mean)})
+            mixed = with_cache(reading.log_probabilities, cache, window, weight)
+            tried.append(entry(CacheSettings(window, theta, weight), mixed))
     best = min(tried, key=lambda each: each["perplexity"])
     return CacheSettings(best["window"], best["theta"], best["weight"]), tried
 

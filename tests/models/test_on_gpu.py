@@ -56,7 +56,7 @@ def moved(given: Any, device: str) -> Any:
     return given.to(device) if isinstance(given, Tensor) else given
 
 
-def agrees(model: nn.Module, run: Callable[[nn.Module, Callable[[Any], Any]], Tensor]) -> None:
+def assert_agrees(model: nn.Module, run: Callable[[nn.Module, Callable[[Any], Any]], Tensor]) -> None:
     """Output and gradients of a model, in training without dropout, on both devices.
 
     Args:
@@ -88,12 +88,14 @@ def translated(model: nn.Module, to: Callable[[Any], Any]) -> Tensor:
 @pytest.mark.parametrize("kind", KINDS)
 def test_recurrent_translation(kind: str) -> None:
     options = {"encoder_recurrent_layer": kind, "decoder_recurrent_layer": kind, "encoder_layers": 2}
-    agrees(recurrent_seq2seq(dropout=0.0, **options), translated)
+    assert_agrees(recurrent_seq2seq(dropout=0.0, **options), translated)
 
 
 @pytest.mark.parametrize("paths", ["cnn", "san", "cnn,san"])
 def test_double_path_translation(paths: str) -> None:
-    agrees(double_path(dropout=0.0, activation_dropout=0.0, encoder_paths=paths, decoder_paths=paths), translated)
+    assert_agrees(
+        double_path(dropout=0.0, activation_dropout=0.0, encoder_paths=paths, decoder_paths=paths), translated
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -107,31 +109,31 @@ def test_language_model_over_two_windows(kind: str) -> None:
     def run(model: nn.Module, to: Callable[[Any], Any]) -> Tensor:
         return torch.cat([model(to(window))[0] for window in text.split(6, dim=1)], dim=1)
 
-    agrees(model, run)
+    assert_agrees(model, run)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_classifier(kind: str) -> None:
     model = classifier(**SMALL, recurrent_layer=kind, layers=2, character_hidden_size=3, character_embed_dim=2)
-    agrees(model, lambda model, to: model(*map(to, TEXTS)))
+    assert_agrees(model, lambda model, to: model(*map(to, TEXTS)))
 
 
 def test_pairs_and_rankings() -> None:
     torch.manual_seed(0)
     pairs = SequencePairClassifierConfig(**SMALL, recurrent_layer="rcrn", projection_size=6)
     model = SequencePairClassifier.build_model(pairs, labelled_task(2))
-    agrees(model, lambda model, to: model(*map(to, TEXTS), *map(to, OTHERS)))
+    assert_agrees(model, lambda model, to: model(*map(to, TEXTS), *map(to, OTHERS)))
     owners = torch.tensor([0, 2, 2])
     for attentive in False, True:
         ranking = SequenceRankerConfig(**SMALL, recurrent_layer="rcrn", attentive_pooling=attentive)
         model = SequenceRanker.build_model(ranking, labelled_task(2))
-        agrees(model, lambda model, to: model(*map(to, TEXTS), *map(to, OTHERS), to(owners)))
+        assert_agrees(model, lambda model, to: model(*map(to, TEXTS), *map(to, OTHERS), to(owners)))
 
 
 @pytest.mark.parametrize("arch", [name for name in SEQUENCE_PRESETS if name.endswith("_pixels")])
 def test_long_memory(arch: str) -> None:
     steps = torch.randint(0, 10, (3, 30))
-    agrees(network(arch, COPYING, hidden_size=8), lambda model, to: model(to(steps)))
+    assert_agrees(network(arch, COPYING, hidden_size=8), lambda model, to: model(to(steps)))
 
 
 def test_output_layer_with_its_loss() -> None:
