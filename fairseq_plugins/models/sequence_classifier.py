@@ -76,8 +76,13 @@ def poolings(names: str) -> list[str]:
     return found
 
 
-def check_task(task: FairseqTask, model: str, inputs: int) -> None:
+def check_task(task: FairseqTask, model: str, inputs: int, ranks: bool = False) -> None:
     """Raises InputError if the task's data has not the texts that a model reads."""
     found = len(getattr(task, "inputs", ()))
     if found != inputs:
         raise InputError(f"{model} reads {inputs} text{'s' if inputs > 1 else ''} an example; the data has {found}")
+    if ranks != getattr(task, "has_candidates", False):
+        wanted, fitting = "pairs of texts with classes", "sequence_ranker"
+        if ranks:
+            wanted, fitting = "questions with candidates", "sequence_pair_classifier"
+        raise InputError(f"{model} reads {wanted}, and the data has none: give --arch {fitting}, or other data")

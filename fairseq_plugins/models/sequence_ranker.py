@@ -42,7 +42,7 @@ class SequenceRanker(BaseFairseqModel):
     def build_model(cls, cfg: SequenceRankerConfig, task: FairseqTask) -> "SequenceRanker":
         """Raises InputError if the options contradict each other or the task."""
         complete(cfg, SequenceRankerConfig)
-        check_task(task, "sequence_ranker", inputs=2)
+        check_task(task, "sequence_ranker", inputs=2, ranks=True)
         return cls(TextEncoder(cfg, task), cfg.attentive_pooling)
 
     def forward(

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from ..corpora.generated_sequences import COPIED, PERMUTATION_SEED, PROBLEMS, SYMBOLS
 from ..errors import InputError
-from .predictions import print_predictions
+from .predictions import OF_CLASSES, check_criterion, print_predictions
 
 WAITING, RECALL = SYMBOLS, SYMBOLS + 1
 _PROBLEMS = ChoiceEnum(list(PROBLEMS))
@@ -200,6 +200,12 @@ class LongMemoryTask(FairseqTask):
         """Sequences may have any length."""
 
     source_dictionary = target_dictionary = None
+
+    def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> FairseqCriterion:
+        """Raises InputError if the criterion is not one of classes."""
+        criterion = super().build_criterion(cfg, from_checkpoint)
+        check_criterion(criterion, cfg, "long_memory", "sequence_classification", OF_CLASSES)
+        return criterion
 
     def load_dataset(self, split: str, combine: bool = False, **unused: Any) -> None:
         cfg, is_training = self.cfg, split == "train"

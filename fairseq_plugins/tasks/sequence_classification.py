@@ -37,7 +37,7 @@ from torch import Tensor
 from ..errors import InputError
 from ..files import read_lines
 from .epoch_order import EpochOrderedDataset
-from .predictions import print_predictions
+from .predictions import OF_CLASSES, check_criterion, print_predictions
 
 INPUT = "input"
 """The split that the lines of ``--input-file`` are."""
@@ -62,6 +62,8 @@ class LabelledTextsTask(FairseqTask):
     """What classification and ranking share: dictionaries and texts."""
 
     cfg: SequenceClassificationConfig
+    has_candidates = False
+    """Whether the second text is a candidate for the answer to the first."""
 
     def __init__(
         self, cfg: SequenceClassificationConfig, dictionary: Dictionary, labels: Dictionary, tags: Dictionary | None
@@ -144,6 +146,12 @@ class LabelledTextsTask(FairseqTask):
 @register_task("sequence_classification", dataclass=SequenceClassificationConfig)
 class SequenceClassificationTask(LabelledTextsTask):
     """See the head of this file."""
+
+    def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> FairseqCriterion:
+        """Raises InputError if the criterion is not one of classes."""
+        criterion = super().build_criterion(cfg, from_checkpoint)
+        check_criterion(criterion, cfg, "sequence_classification", "sequence_classification", OF_CLASSES)
+        return criterion
 
     def load_dataset(self, split: str, combine: bool = False, **unused: Any) -> None:
         texts = self.texts(split)

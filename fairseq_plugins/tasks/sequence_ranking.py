@@ -22,7 +22,7 @@ from fairseq.tasks import register_task
 from ..errors import InputError
 from ..files import read_lines
 from .epoch_order import EpochOrderedDataset
-from .predictions import print_prediction
+from .predictions import check_criterion, print_prediction
 from .sequence_classification import INPUT, LabelledTextsTask, SequenceClassificationConfig
 
 
@@ -129,6 +129,14 @@ class RankingDataset(FairseqDataset):
 @register_task("sequence_ranking", dataclass=SequenceRankingConfig)
 class SequenceRankingTask(LabelledTextsTask):
     """See the head of this file."""
+
+    has_candidates = True
+
+    def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> FairseqCriterion:
+        """Raises InputError if the criterion is not one of scores."""
+        criterion = super().build_criterion(cfg, from_checkpoint)
+        check_criterion(criterion, cfg, "sequence_ranking", "ranking_hinge", ["of_scores"])
+        return criterion
 
     def load_dataset(self, split: str, combine: bool = False, **unused: Any) -> None:
         """Raises InputError if there is no such set, or nothing in it to learn from."""

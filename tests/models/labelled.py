@@ -18,7 +18,7 @@ PAD = 1
 texts = st.lists(st.lists(st.integers(4, WORDS - 1), min_size=1, max_size=7), min_size=1, max_size=4)
 
 
-def labelled_task(inputs: int = 1, tags: bool = False) -> SimpleNamespace:
+def labelled_task(inputs: int = 1, tags: bool = False, has_candidates: bool = False) -> SimpleNamespace:
     """A task of so many texts, with words ``w0`` … and three labels."""
     dictionary, of_tags = Dictionary(), Dictionary()
     for number in range(WORDS - len(dictionary)):
@@ -30,6 +30,7 @@ def labelled_task(inputs: int = 1, tags: bool = False) -> SimpleNamespace:
         tag_dictionary=of_tags if tags else None,
         labels=LABELS,
         inputs=[f"input{number}" for number in range(inputs)],
+        has_candidates=has_candidates,
     )
 
 

@@ -126,7 +126,7 @@ def test_pairs_and_rankings() -> None:
     owners = torch.tensor([0, 2, 2])
     for attentive in False, True:
         ranking = SequenceRankerConfig(**SMALL, recurrent_layer="rcrn", attentive_pooling=attentive)
-        model = SequenceRanker.build_model(ranking, labelled_task(2))
+        model = SequenceRanker.build_model(ranking, labelled_task(2, has_candidates=True))
         assert_agrees(model, lambda model, to: model(*map(to, TEXTS), *map(to, OTHERS), to(owners)))
 
 

@@ -81,7 +81,7 @@ def test_scores_of_candidates_do_not_depend_on_their_batch(
 ) -> None:
     torch.manual_seed(0)
     cfg = SequenceRankerConfig(**SMALL, recurrent_layer=kind, attentive_pooling=attentive)
-    model = SequenceRanker.build_model(cfg, labelled_task(2)).eval()
+    model = SequenceRanker.build_model(cfg, labelled_task(2, has_candidates=True)).eval()
     owners = [data.draw(st.integers(0, len(questions) - 1)) for _ in candidates]
     together = model(*batch(questions, more_padding), *batch(candidates, more_padding), torch.tensor(owners))
     alone = torch.cat(
@@ -183,5 +183,10 @@ def test_options_that_contradict_each_other() -> None:
         SequenceClassifier.build_model(SequenceClassifierConfig(**SMALL), labelled_task(2))
     with pytest.raises(InputError, match="sequence_ranker reads 2 texts an example; the data has 1"):
         SequenceRanker.build_model(SequenceRankerConfig(**SMALL), labelled_task())
+    with pytest.raises(InputError, match="reads questions with candidates, and the data has none: give --arch sequence_p"):
+        SequenceRanker.build_model(SequenceRankerConfig(**SMALL), labelled_task(2))
+    with pytest.raises(InputError, match="reads pairs of texts with classes, and the data has none: give --arch sequence_r"):
+        cfg = SequencePairClassifierConfig(**SMALL)
+        SequencePairClassifier.build_model(cfg, labelled_task(2, has_candidates=True))
     with pytest.raises(InputError, match="--hidden-size must be at least 1, not 0"):
         classifier(hidden_size=0)
