@@ -153,6 +153,8 @@ def supervise(record_path: Path, command: Callable[[float], list[str]], seconds:
         The exit status of the last one.
     """
     end = time.monotonic() + seconds
+    if record_path.exists():
+        Record(record_path).forget_begun()
     while True:
         status = subprocess.run(command(end - time.monotonic()), check=False).returncode
         if status == 0:

@@ -158,6 +158,11 @@ class Record:
         self._write()
         return begun["name"]
 
+    def forget_begun(self) -> None:
+        """A cell that was under way when somebody stopped an earlier call has not failed."""
+        self.content["begun"] = None
+        self._write()
+
     def forget_failures(self) -> None:
         self.content["cells"] = {name: cell for name, cell in self.cells.items() if "failed" not in cell}
         self._write()

@@ -182,13 +182,14 @@ def checksum_of_lines(lines: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+def read_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator[str]:
     """The lines of a UTF-8 file without their line ends (``\\n``; a ``\\r`` before it goes too), one at a time.
 
     A byte order mark at the head of the file is no part of the first line.
 
     Only ``\\n`` ends a line, so that both sides of a parallel text split alike whatever characters they hold. A file
-    whose name ends in ``.gz`` is unpacked on the way.
+    whose name ends in ``.gz`` is unpacked on the way. ``errors`` is what is done with bytes that are not UTF-8, as
+    :meth:`bytes.decode` has it.
 
     Raises:
         InputError: the file is missing or damaged, or a line is not UTF-8, has NUL bytes or is longer than any
@@ -217,7 +218,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
                     raise InputError(
                         f"{path}, line {number}: more than {_LONGEST_LINE:,} bytes; one sentence a line was expected"
                     )
-                text = line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+                text = line.decode("utf-8", errors).removesuffix("\n").removesuffix("\r")
                 yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as error:
             raise InputError(

@@ -41,7 +41,7 @@ def read_folder(paths: Sequence[Path]) -> Iterator[Example]:
 def read_published(paths: Sequence[Path]) -> Iterator[Example]:
     """The candidates of WikiQA's tables."""
     for place, (question, candidate, label, group) in read_table(paths, COLUMNS, "\t"):
-        yield Example((question, candidate), label.strip(), place, group)
+        yield Example((question, candidate), label.strip(), place, group.strip())
 
 
 def find(folder: Path) -> tuple[dict[str, list[Path]], bool]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import gzip
+import math
 import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -74,11 +75,16 @@ class GeneratedSequencesPreparation(Preparation):
             raise InputError(f"length is {self.length}: it must be at least {shortest}")
         if self.sequences < 1:
             raise InputError(f"sequences is {self.sequences}: it must be at least 1")
+        if self.seed < 0:
+            raise InputError(f"seed is {self.seed}: it must be at least 0")
 
     @property
     def labels(self) -> list[str]:
         """The classes of whole sequences."""
         return list(map(str, range(10))) if self.problem == "pixels" else []
+
+    def task_options(self) -> dict[str, Any]:
+        return {"problem": self.problem, "sequence_length": self.length, "permute": self.is_permuted}
 
     def fairseq_arguments(self, folder: str | os.PathLike[str]) -> list[str]:
         options = ["--task", "long_memory", "--problem", self.problem, "--sequence-length", str(self.length)]
@@ -160,17 +166,21 @@ def _small_digits() -> dict[str, list[np.ndarray]]:
 
 def _read_idx(path: Path, dimensions: int) -> np.ndarray:
     """The bytes of an idx file (plain or ``.gz``): two zeros, 8 for bytes, the number of dimensions and their sizes."""
+    head = 4 + 4 * dimensions
     try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as stream:
+            start = stream.read(head)
+            if start[:4] != bytes([0, 0, 8, dimensions]):
+                raise InputError(
+                    f"{path}: not an idx file of bytes in {dimensions} dimensions; give MNIST's four files"
+                )
+            sizes = [int.from_bytes(start[place : place + 4], "big") for place in range(4, head, 4)]
+            content = stream.read(math.prod(sizes) + 1)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise InputError(f"{path}: not a whole gzip file ({error}); fetch it again") from None
-    if content[:4] != bytes([0, 0, 8, dimensions]):
-        raise InputError(f"{path}: not an idx file of bytes in {dimensions} dimensions; give MNIST's four files")
-    start = 4 + 4 * dimensions
-    sizes = [int(size) for size in np.frombuffer(content[4:start], dtype=">u4")]
-    if len(content) - start != int(np.prod(sizes)):
+    if len(start) < head or len(content) != math.prod(sizes):
         raise InputError(f"{path}: the file is not whole; fetch it again")
-    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(sizes)
+    return np.frombuffer(content, dtype=np.uint8).reshape(sizes)
 
 
 def find(folder: Path) -> dict[str, Sequence[Path]]:
@@ -215,9 +225,12 @@ def main() -> None:
     """The command line: see ``--help``."""
     arguments = _parser().parse_args()
     if arguments.problem == "pixels":
+        length = arguments.length
+        if length is None:
+            length = SMALL_PIXELS if arguments.small else PIXELS
         preparation = GeneratedSequencesPreparation(
             problem="pixels",
-            length=arguments.length or (SMALL_PIXELS if arguments.small else PIXELS),
+            length=length,
             is_small=arguments.small,
             is_permuted=arguments.permute,
         )

@@ -9,6 +9,7 @@ is held out for validation. ``scripts/prepare_imdb.sh`` runs this.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -32,7 +33,7 @@ def gather(folder: Path, split: str, output: Path) -> Path:
     """The reviews of a split in one file, whose checksum stands for them all: a JSON list of label, name, text a line.
 
     Raises:
-        InputError: a folder is missing or empty.
+        InputError: a folder is missing or empty, or a review is no text.
     """
     path = output / f"{split}.jsonl"
     with text_writer(path) as stream:
@@ -41,17 +42,22 @@ def gather(folder: Path, split: str, output: Path) -> Path:
             if not files:
                 raise InputError(f"{folder / split / label}: no folder of reviews there; give the folder aclImdb")
             for file in files:
-                text = file.read_text(encoding="utf-8", errors="replace").replace("<br />", " ")
-                stream.write(json.dumps([label, str(file), text]) + "\n")
+                try:
+                    text = file.read_text(encoding="utf-8")
+                except UnicodeDecodeError:
+                    raise InputError(f"{file}: not UTF-8; fetch it again") from None
+                # Not where the folder is: it says nothing of the reviews.
+                name = str(file.relative_to(folder))
+                stream.write(json.dumps([label, name, text.replace("<br />", " ")]) + "\n")
     return path
 
 
-def read(paths: Sequence[Path]) -> Iterator[Example]:
-    """The reviews of files that :func:`gather` wrote."""
+def read(paths: Sequence[Path], folder: Path) -> Iterator[Example]:
+    """The reviews of files that :func:`gather` wrote of ``folder``."""
     for path in paths:
         for line in read_lines(path):
-            label, file, text = json.loads(line)
-            yield Example((text,), label, file)
+            label, name, text = json.loads(line)
+            yield Example((text,), label, str(folder / name))
 
 
 def main() -> None:
@@ -65,7 +71,8 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as temporary:
         inputs = {split: [gather(arguments.input, split, Path(temporary))] for split in ("train", "test")}
-        prepare(preparation, inputs, arguments.output, read, arguments.workers, arguments.vectors)
+        of_folder = functools.partial(read, folder=arguments.input)
+        prepare(preparation, inputs, arguments.output, of_folder, arguments.workers, arguments.vectors)
 
 
 if __name__ == "__main__":

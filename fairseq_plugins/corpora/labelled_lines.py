@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fairseq_plugins.corpora.labelled_texts import Example
+from fairseq_plugins.corpora.lines import read_sentences
 from fairseq_plugins.errors import InputError
 
 
 def decoded_lines(path: Path) -> Iterator[str]:
-    """The lines of a file, plain or ``.gz``, without their ends: UTF-8 or, where it is none, Latin-1.
+    """The lines of a file, plain or ``.gz``: each in UTF-8 or, where it is none, in Latin-1. A file with lines of both
+    is warned of.
 
     Raises:
-        InputError: the file is missing or damaged.
+        InputError: the file is missing, damaged or no text.
     """
-    try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise InputError(f"{path} is a folder, a text file was expected") from None
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise InputError(f"{path}: not a whole gzip file ({error}); fetch it again") from None
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError:
-        text = content.decode("latin-1")
-    lines = text.removeprefix("\ufeff").split("\n")
-    yield from (line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1]))
+    first, others, number = 0, 0, 0
+    for number, line in enumerate(read_sentences(path, "surrogateescape"), 1):
+        content = line.encode("utf-8", "surrogateescape")
+        try:
+            content.decode("utf-8")
+        except UnicodeDecodeError:
+            line = content.decode("latin-1")
+            first = first or number
+        else:
+            others += not line.isascii()
+        yield line
+    if first and others:
+        print(f"warning: {path}, line {first}: not UTF-8, as {others:,} others are; it is taken for Latin-1")
 
 
 def labelled_lines(paths: Sequence[Path], separator: str) -> Iterator[Example]:

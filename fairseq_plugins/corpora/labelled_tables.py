@@ -21,9 +21,9 @@ from fairseq_plugins.corpora.labelled_texts import (
     common_choices,
     prepare,
 )
+from fairseq_plugins.corpora.lines import read_sentences
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS
 from fairseq_plugins.errors import InputError, nearest, report_input_errors
-from fairseq_plugins.files import read_lines
 
 VALID_SHARE = 0.1
 """Of the training set, where no validation set is given."""
@@ -41,9 +41,12 @@ def read_table(paths: Sequence[Path], columns: Sequence[str], separator: str | N
         InputError: a column is missing, a line is no JSON, or a value in it no string and no number; the message names
             file and line.
     """
+    by_number = separator is not None and all(map(str.isdecimal, columns))
+    if by_number and not all(map(int, columns)):
+        raise InputError(f"the columns {', '.join(columns)}: the first column is 1, not 0")
     for path in paths:
-        places: list[int] | None = [int(name) - 1 for name in columns] if all(map(str.isdecimal, columns)) else None
-        for number, line in enumerate(read_lines(path), 1):
+        places: list[int] | None = [int(name) - 1 for name in columns] if by_number else None
+        for number, line in enumerate(read_sentences(path), 1):
             place = f"{path}, line {number}"
             if separator is None:
                 yield place, [_json_value(place, line, name) for name in columns]
@@ -83,7 +86,15 @@ def _json_value(place: str, line: str, name: str) -> str:
     if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
         kind = {type(None): "null", list: "a list", dict: "an object", float: "no number"}[type(value)]
         raise InputError(f"{place}: '{name}' is {kind}: write a string or a number, or leave the line out")
-    return str(value)
+    text = str(value)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        escape = f"\\u{ord(text[error.start]):04x}"
+        raise InputError(
+            f"{place}: '{name}' has half a character, {escape}, without its other half; remove it"
+        ) from None
+    return text
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -131,7 +142,9 @@ def main() -> None:
     def read(paths: Sequence[Path]) -> Iterator[Example]:
         for place, values in read_table(paths, columns, separator):
             label, of_tags = values[count].strip(), tuple(values[count + 1 : count + 1 + len(tags)])
-            yield Example(tuple(values[:count]), label, place, values[-1] if arguments.group else "", of_tags)
+            # A question may be its own number.
+            group = " ".join(values[-1].split()) if arguments.group else ""
+            yield Example(tuple(values[:count]), label, place, group, of_tags)
 
     inputs = {name: [path] for name in ("train", "valid", "test") if (path := getattr(arguments, name)) is not None}
     preparation = LabelledTextsPreparation(

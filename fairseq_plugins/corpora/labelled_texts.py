@@ -269,6 +269,8 @@ class LabelledTextsRun(Run):
         if steps.is_ranking:
             labels: dict[str, set[str]] = {}
             for example in kept:
+                if not example.group:
+                    raise InputError(f"{example.place}: the question has no number; write it or leave the line out")
                 if example.label not in RANKING_LABELS:
                     raise InputError(
                         f"{example.place}: the label {example.label!r} is neither 1, of a candidate that answers its "

@@ -51,7 +51,7 @@ def read_aligned(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
             counts.
     """
     counts = [0] * len(paths)
-    for lines in itertools.zip_longest(*map(_read_sentences, paths)):
+    for lines in itertools.zip_longest(*map(read_sentences, paths)):
         for side, line in enumerate(lines):
             counts[side] += line is not None
         if None not in lines:
@@ -66,10 +66,14 @@ def read_aligned(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
             )
 
 
-def _read_sentences(path: Path) -> Iterator[str]:
-    """The lines of a file. Carriage returns within them are warned of, or refused where they end most of them."""
+def read_sentences(path: Path, errors: str = "strict") -> Iterator[str]:
+    """What :func:`.read_lines` reads. Carriage returns within lines are warned of.
+
+    Raises:
+        InputError: they end most of the lines.
+    """
     number = returns = first = 0
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path, errors), 1):
         if "\r" in line:
             returns += line.count("\r")
             first = first or number

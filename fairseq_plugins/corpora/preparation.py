@@ -121,6 +121,11 @@ class Preparation:
         """What every fairseq command that reads this data in ``folder`` begins with."""
         return [str(Path(folder) / "bin")]
 
+    def task_options(self) -> dict[str, Any]:
+        """Options of the task that are the data's own, by their names in a checkpoint: a model that was trained with
+        others was trained on other data."""
+        return {}
+
     def dictionaries(self) -> list[str]:
         """The files that have to be there for fairseq to read the data, relative to the folder."""
         return []

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_plugins.corpora.codec import Codec
-from fairseq_plugins.corpora.lines import map_lines, text_writer
+from fairseq_plugins.corpora.lines import map_lines, read_sentences, text_writer
 from fairseq_plugins.corpora.pipeline import Run, add_run_arguments
 from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, UNKNOWN, check_symbols
@@ -131,7 +131,7 @@ class RunningTextRun(Run):
         inputs: Mapping[str, Path],
         output: str | os.PathLike[str],
         workers: int = 1,
-        read: Callable[[Path], Iterator[str]] = read_lines,
+        read: Callable[[Path], Iterator[str]] = read_sentences,
     ) -> None:
         """
         Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
 from ..errors import InputError
 from . import fairseq_commands, processes, results
 from .classification import Prediction, labelled_texts, predictions
-from .command_line import ScriptParser, main_of, standard_input
+from .command_line import ScriptParser, main_of, standard_input, started
 from .prepared_data import PreparedData
 
 
@@ -23,6 +24,9 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--gpus", type=int, choices=(0, 1))
     given, options, extra = parser.parse_after("CHECKPOINT", arguments)
     path = str(checkpoint_of(given))
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such checkpoint")
+    started(path, sys.stderr)
     results.load_extensions_of([path])
     checkpoint = checked_checkpoint(path)
     data = PreparedData.load(options.data or trained_on(checkpoint, path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,11 +92,22 @@ class PreparedData:
             raise self._damage(name)
 
     def check_trained_on(self, checkpoint: dict[str, Any], path: str | Path) -> None:
-        """Refuses a checkpoint, read from ``path``, that was trained with other dictionaries.
+        """Refuses a checkpoint, read from ``path``, that was trained with other dictionaries or on another problem.
 
         Raises:
-            InputError: it was, by what it says of them, or by the size of its embeddings where it says nothing.
+            InputError: it was, by what it says of them; of dictionaries by the size of its embeddings where it says
+                nothing.
         """
+        task = checkpoint["cfg"]["task"]
+        # fairseq keeps the options of tasks in the older style as a Namespace.
+        known = vars(task) if isinstance(task, argparse.Namespace) else task
+        for name, value in self.preparation.task_options().items():
+            trained = known.get(name)
+            if str(trained) != str(value):
+                raise InputError(
+                    f"{self.folder}: of {name} {value}, but {path} was trained with {name} {trained}; give the "
+                    f"prepared data of its training"
+                )
         dictionaries = [self.folder / name for name in self.preparation.dictionaries()]
         check_dictionaries(checkpoint, str(path), dictionaries, isinstance(self.preparation, PairsPreparation))
 

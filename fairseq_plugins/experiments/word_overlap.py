@@ -35,6 +35,8 @@ def main(arguments: Sequence[str]) -> None:
     data = PreparedData.load(options.data)
     if not labelled_texts(data).is_ranking:
         raise InputError(f"{options.data}: no questions with candidates; prepare them with --group")
+    if options.work is not None and {"config", "checkpoint"} & results.load(options.work).keys():
+        raise InputError(f"{options.work}: the results of a model, which would be overwritten; name another --work")
     metric = metric_named(data.preparation.metric)
     references = decoding_of(metric).references(data, options.subset)
     sides = (read_lines(data.folder / "tokens" / f"{options.subset}.input{side}") for side in (0, 1))
@@ -44,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
     if options.work is not None:
         write_predictions(options.work / "generate" / f"{options.subset}.predicted.tsv", outputs, [])
         kept = found if options.subset == "test" else {"subsets": {options.subset: found}}
-        results.write(options.work, {**results.load(options.work), **kept})
+        results.update(options.work, **kept)
     row = {"system": "word overlap", "set": options.subset, "candidates": len(scores)}
     print(table([row | {column.label: found[column.key] for column in metric.columns}]))
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
 from pathlib import Path
 
 from fairseq_plugins.checkpoints import checkpoint_of
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments.command_line import main_of, standard_input
+from fairseq_plugins.experiments.command_line import main_of, standard_input, started
 
 
 def main(arguments: list[str]) -> None:
     """The command line: see ``--help``."""
     options = _parser().parse_args(arguments)
+    if not options.checkpoint.is_file():
+        raise InputError(f"{options.checkpoint}: no such checkpoint")
+    started(options.checkpoint, sys.stderr)
     # Not at the head of the file: what is wrong in the arguments is said before PyTorch is there.
     from fairseq_plugins import register
     from fairseq_plugins.experiments import results

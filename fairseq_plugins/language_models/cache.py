@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +17,8 @@ from ..errors import InputError
 from ..files import sha256, write_json
 from ..modules.continuous_cache import cache_probabilities, with_cache
 from .evaluation import LanguageModel, Reading
+
+logger = logging.getLogger(__name__)
 
 WINDOWS = (100, 500, 2000)
 THETAS = (0.1, 0.3, 0.6, 1.0)
@@ -86,9 +89,12 @@ def searched_settings(model: LanguageModel) -> CacheSettings:
     of_tokens = hashlib.sha256(tokens.numpy().tobytes()).hexdigest()
     searched = {"checkpoint_sha256": sha256(model.path), "tokens_sha256": of_tokens}
     if path.is_file():
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if searched.items() <= found.items():
-            return CacheSettings(**found["chosen"])
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if searched.items() <= found.items():
+                return CacheSettings(**found["chosen"])
+        except (ValueError, AttributeError, LookupError, TypeError):
+            logger.warning(f"{path}: damaged; the settings of the cache are searched for again")
     chosen, tried = search(model.read(tokens))
     write_json(path, {"chosen": asdict(chosen), **searched, "set": "valid", "tried": tried})
     return chosen

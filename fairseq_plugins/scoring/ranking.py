@@ -37,9 +37,9 @@ class Ranking(Metric):
         Raises:
             ValueError: not one output for each reference.
         """
-        pairs = [reference.split(" ") for reference in references.tokens[0]]
+        pairs = [reference.rpartition(" ") for reference in references.tokens[0]]
         scores = [float(score) for score in outputs.tokens]
-        return question_scores(scores, [label == "1" for _, label in pairs], [question for question, _ in pairs])
+        return question_scores(scores, [label == "1" for _, _, label in pairs], [question for question, _, _ in pairs])
 
     def scores_of(self, summed: np.ndarray) -> np.ndarray:
         values = 100 * summed[:-1] / summed[-1]

@@ -224,6 +224,8 @@ class LongMemoryTask(FairseqTask):
             self.datasets[split] = CopyMemoryDataset(len(symbols), cfg.sequence_length, seed, symbols)
             return
         count = found["pixels"].shape[1]
+        if cfg.sequence_length < count:
+            raise InputError(f"--sequence-length {cfg.sequence_length}: a digit has {count} pixels, and all are read")
         order = np.random.RandomState(PERMUTATION_SEED).permutation(count) if cfg.permute else None
         self.datasets[split] = PixelDataset(
             found["pixels"], found["labels"], cfg.sequence_length, seed, is_training, order

@@ -195,6 +195,9 @@ class StreamingLanguageModelingTask(FairseqTask):
         update_num: int,
         ignore_grad: bool = False,
     ) -> tuple[Tensor, int, dict[str, Any]]:
+        if all(parameter.grad is None for parameter in model.parameters()):
+            # An update begins. The one before may have been given up (an overflow of --fp16), with no optimizer_step.
+            self._steps.clear()
         self._steps.append(sample["target"].size(1))
         states = self._train_states
         if ignore_grad:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -100,8 +99,13 @@ def test_nothing_is_begun_that_would_not_end_in_time(tmp_path: Path) -> None:
 )
 def test_a_cell_that_ends_the_process_is_given_up(ending: str, reason: str, tmp_path: Path) -> None:
     file = tmp_path / "gpu.json"
-    Record(file, VERSIONS).begin(cell("crash", never))
-    crash = f"import os, signal; os.kill(os.getpid(), signal.{signal.Signals[ending].name})"
+    begun, left = tmp_path / "begun.json", Record(file, VERSIONS)
+    left.begin(cell("crash", never))
+    begun.write_bytes(file.read_bytes())
+    left.begin(cell("stopped by somebody", never))
+    crash = (
+        f"import os, shutil, signal; shutil.copy({str(begun)!r}, {str(file)!r}); os.kill(os.getpid(), signal.{ending})"
+    )
     commands = iter([crash, ""])
     assert gpu.supervise(file, lambda seconds: [sys.executable, "-c", next(commands)], 60) == 0
     [found] = Record(file, VERSIONS).cells.values()
@@ -110,6 +114,13 @@ def test_a_cell_that_ends_the_process_is_given_up(ending: str, reason: str, tmp_
 
 def test_a_process_that_measures_nothing_ends_all(tmp_path: Path) -> None:
     assert gpu.supervise(tmp_path / "gpu.json", lambda seconds: [sys.executable, "-c", "exit(3)"], 60) == 3
+
+
+def test_what_somebody_stopped_has_not_failed(tmp_path: Path) -> None:
+    file = tmp_path / "gpu.json"
+    Record(file, VERSIONS).begin(cell("stopped by somebody", never))
+    assert gpu.supervise(file, lambda seconds: [sys.executable, "-c", "exit(3)"], 60) == 3
+    assert not Record(file, VERSIONS).cells
 
 
 def test_figures_of_two_machines_do_not_mix(tmp_path: Path) -> None:

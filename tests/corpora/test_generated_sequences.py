@@ -73,7 +73,13 @@ def test_what_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     assert "10 digits; 5,000 validate" in error_of("pixels", "--input", folder)
     assert "length is 700: it must be at least 784" in error_of("pixels", "--input", folder, "--length", 700)
+    assert "length is 0: it must be at least 784" in error_of("pixels", "--input", folder, "--length", 0)
     assert "length is 0: it must be at least 1" in error_of("copy-memory", "--length", 0)
+    assert "seed is -1: it must be at least 0" in error_of("copy-memory", "--seed", -1)
+    labels = gzip.decompress((folder / "t10k-labels-idx1-ubyte.gz").read_bytes())
+    for damaged in labels[:6], labels[:-1], labels + b"1":
+        (folder / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(damaged))
+        assert "t10k-labels-idx1-ubyte.gz: the file is not whole" in error_of("pixels", "--input", folder)
     (folder / "t10k-labels-idx1-ubyte.gz").unlink()
     assert "t10k-labels-idx1-ubyte: no such file, nor t10k-labels-idx1" in error_of("pixels", "--input", folder)
     (folder / "t10k-labels-idx1-ubyte").write_bytes(b"no idx file")

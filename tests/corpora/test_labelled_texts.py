@@ -138,6 +138,7 @@ def test_other_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "line 1: not JSON" in error_of("--text", "text", "--label", "label", "--format", "jsonl")
     assert "leave none for training" in error_of("--text", "text", "--label", "label", "--valid-share", "0.99")
     assert "give --text twice" in error_of("--text", "text", "--label", "label", "--group", "label")
+    assert error_of("--text", "1", "--label", "0") == "the columns 1, 0: the first column is 1, not 0"
     tagged = table(tmp_path / "train.tsv", [("a b", "x", "N"), ("a", "y", "N")], ("text", "label", "tags"))
     assert tagged == train
     message = error_of("--text", "text", "--label", "label", "--tags", "tags", "--valid", train)
@@ -171,6 +172,72 @@ def test_json_that_is_no_text(
     with pytest.raises(InputError, match=f"train.jsonl, line 3: '{column}' is {shown}: write a string or a number"):
         run(labelled_tables, monkeypatch, *options, "--output", tmp_path / "wrong")
     assert not (tmp_path / "wrong").exists()
+
+
+def test_half_a_character(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in text of the web that was cut in the middle of an emoji."""
+    train = tmp_path / "train.jsonl"
+    train.write_text('{"text": "fine", "label": "a"}\n{"text": "fine \\ud83d", "label": "b"}\n', encoding="utf-8")
+    options = ["--train", train, "--valid", train, "--format", "jsonl", "--text", "text", "--label", "label"]
+    with pytest.raises(InputError, match=r"train.jsonl, line 2: 'text' has half a character, \\ud83d"):
+        run(labelled_tables, monkeypatch, *options, "--output", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_line_ends_of_classic_mac(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = "NUM:dist How far is it ?\r"
+    for name in "train", "test":
+        (tmp_path / name).write_text(question * 9, encoding="utf-8", newline="")
+    message = "train, line 1: carriage returns within the lines, as if they ended them"
+    with pytest.raises(InputError, match=message):
+        run(trec, monkeypatch, "--train", tmp_path / "train", "--test", tmp_path / "test", "--output", tmp_path / "out")
+    (tmp_path / "train").write_text("a fine one\tyes\r" * 9, encoding="utf-8", newline="")
+    options = ["--train", tmp_path / "train", "--text", 1, "--label", 2]
+    with pytest.raises(InputError, match=message):
+        run(labelled_tables, monkeypatch, *options, "--output", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_line_that_is_not_utf_8(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = "NUM:dist wie groß\nHUM:ind für André\n".encode() * 6 + "NUM:dist für Andr\xe9\n".encode("latin-1")
+    for name in "train", "test":
+        (tmp_path / name).write_bytes(content)
+    options = ["--train", tmp_path / "train", "--test", tmp_path / "test"]
+    run(trec, monkeypatch, *options, "--output", tmp_path / "out")
+    found = lines(tmp_path / "out/raw/test.input0")
+    assert found[0] == "wie groß" and found[-1] == "für André"
+    warning = f"warning: {tmp_path / 'test'}, line 13: not UTF-8, as 12 others are; it is taken for Latin-1"
+    assert warning in capsys.readouterr().out
+    (tmp_path / "test").write_bytes(content.replace(b"wie", b"w\0ie"))
+    with pytest.raises(InputError, match="test, line 1: a NUL byte, which no text has"):
+        run(trec, monkeypatch, *options, "--output", tmp_path / "other")
+    (tmp_path / "test").write_bytes("NUM:dist how far\n".encode("utf-16"))
+    with pytest.raises(InputError, match="test: UTF-16 text; convert the file to UTF-8"):
+        run(trec, monkeypatch, *options, "--output", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_questions_that_are_their_own_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = ("q", "a", "y")
+    rows = [(f"why  {question}", f"so {number}", str(number)) for question in range(20) for number in (0, 1)]
+    train = table(tmp_path / "train.tsv", rows, header)
+    options = ["--train", train, "--text", "q", "--text", "a", "--label", "y", "--group", "q", "--min-count", 1]
+    run(labelled_tables, monkeypatch, *options, "--output", tmp_path / "out")
+    kept = lines(tmp_path / "out/raw/train.group")
+    assert len(kept) == 36 and set(kept) < {f"why {question}" for question in range(20)}
+    path = tmp_path / "train.jsonl"
+    records = [{"q": "why", "a": a, "y": y, "id": f"1\n{number}"} for number, (_, a, y) in enumerate(rows)]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    options = ["--train", path, "--valid", path, "--format", "jsonl", "--text", "q", "--text", "a", "--label", "y"]
+    run(labelled_tables, monkeypatch, *options, "--group", "id", "--output", tmp_path / "lines")
+    assert lines(tmp_path / "lines/raw/train.group")[0] == "1 1"
+    table(train, [*rows, ("why", "so", "1", "")], (*header, "id"))
+    train.write_text(train.read_text().replace("\t0\n", "\t0\tx\n").replace("\t1\n", "\t1\tx\n"))
+    options = ["--train", train, "--text", "q", "--text", "a", "--label", "y", "--group", "id", "--min-count", 1]
+    with pytest.raises(InputError, match="train.tsv, line 42: the question has no number; write it or leave the line"):
+        run(labelled_tables, monkeypatch, *options, "--output", tmp_path / "wrong")
 
 
 def ranked(questions: int, labels: Sequence[str] = ("0", "1")) -> list[tuple[str, ...]]:
@@ -351,6 +418,15 @@ def test_imdb_s_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert set(lines(tmp_path / "out/tokens/test.input0")) == {"a film . it is neg", "a film . it is pos"}
     again = run(imdb, monkeypatch, "--input", tmp_path / "aclImdb", "--output", tmp_path / "out")
     assert again.splits == prepared.splits
+    (tmp_path / "aclImdb").rename(tmp_path / "elsewhere")
+    moved = run(imdb, monkeypatch, "--input", tmp_path / "elsewhere", "--output", tmp_path / "out")
+    assert moved.splits == prepared.splits, "where they are says nothing of the reviews"
+    (tmp_path / "elsewhere/test/pos/1_7.txt").write_bytes(b"tr\xe8s bien")
+    with pytest.raises(InputError, match="test/pos/1_7.txt: not UTF-8; fetch it again"):
+        run(imdb, monkeypatch, "--input", tmp_path / "elsewhere", "--output", tmp_path / "wrong")
+    (tmp_path / "elsewhere/test/pos/1_7.txt").write_text(" ")
+    with pytest.raises(InputError, match=f"{tmp_path / 'elsewhere/test/pos/1_7.txt'}: the review is empty"):
+        run(imdb, monkeypatch, "--input", tmp_path / "elsewhere", "--output", tmp_path / "wrong")
     with pytest.raises(InputError, match="train/neg: no folder of reviews there; give the folder aclImdb"):
         run(imdb, monkeypatch, "--input", tmp_path, "--output", tmp_path / "wrong")
 

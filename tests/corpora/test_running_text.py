@@ -110,13 +110,14 @@ def test_fairseq_reads_all_characters(texts: Path) -> None:
         ({}, {"keeps_spaces": True}, "spaces are kept among characters that no tokenizer has changed"),
         ({"train": "a\nb </s> c\n"}, {}, "train.txt, line 2: '</s>' is a symbol of fairseq's own"),
         ({"test": ""}, {}, "test.txt is empty"),
+        ({"train": "a b\rb c\r"}, {}, "train.txt, line 1: carriage returns within the lines, as if they ended them"),
         ({}, {"dictionary_size": 4}, "a dictionary of 4 types has no words"),
         ({}, {"units": "syllables"}, "unknown units 'syllables'"),
     ],
 )
 def test_bad_input(texts: Path, changed: dict[str, str], choices: dict[str, object], message: str) -> None:
     for name, text in changed.items():
-        (texts / f"{name}.txt").write_text(text, encoding="utf-8")
+        (texts / f"{name}.txt").write_text(text, encoding="utf-8", newline="")
     with pytest.raises(InputError, match=message):
         run(texts, **choices)
     assert not (texts / "out").exists()

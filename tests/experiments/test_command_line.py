@@ -73,6 +73,11 @@ def test_every_script_has_a_version(script: str) -> None:
         (f"experiments.train {CONFIGURATION} --data nowhere", 1, "nowhere/preparation.json: no such file"),
         (f"experiments.evaluate {CONFIGURATION} --data nowhere", 1, "nowhere/preparation.json: no such file"),
         ("experiments.translate nowhere.pt", 1, "error: nowhere.pt: no such checkpoint"),
+        ("experiments.predict nowhere.pt", 1, "error: nowhere.pt: no such checkpoint"),
+        *(
+            (f"language_models {name} nowhere.pt", 1, "error: nowhere.pt: no such checkpoint")
+            for name in ("score", "perplexity", "generate")
+        ),
         ("experiments.quickstart --task x", 2, "argument --task: invalid choice: 'x'"),
         ("checkpoints --inputs nowhere.pt --output x", 1, "error: nowhere.pt: no such checkpoint"),
         ("report nowhere", 1, "error: nowhere/results.json: no such file"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import shutil
 from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.corpora.generated_sequences import GeneratedSequencesPreparation
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration
 from fairseq_plugins.experiments.prepared_data import PreparedData
@@ -31,6 +33,19 @@ def test_the_data_of_a_configuration_is_not_prepared(tmp_path: Path) -> None:
         (tmp_path / name).write_text("# Data: scripts/prepare_parallel.sh\n" + content)
         with pytest.raises(InputError, match=rf"prepare the data as the head of .*{name} says"):
             PreparedData.of(small)
+
+
+def test_sequences_of_another_problem(tmp_path: Path) -> None:
+    GeneratedSequencesPreparation(problem="pixels", length=784, is_permuted=True).save(tmp_path)
+    data, task = PreparedData.load(tmp_path), {"problem": "pixels", "sequence_length": 784, "permute": True}
+    data.check_trained_on({"cfg": {"task": task}}, "a.pt")
+    for name, value in ("permute", False), ("sequence_length", 1000), ("problem", "copy_memory"):
+        with pytest.raises(
+            InputError, match=f"of {name} .*, but a.pt was trained with {name} {value}; give the prepared"
+        ):
+            data.check_trained_on({"cfg": {"task": {**task, name: value}}}, "a.pt")
+    with pytest.raises(InputError, match="a.pt was trained with problem None"):
+        data.check_trained_on({"cfg": {"task": argparse.Namespace(data="x")}}, "a.pt")
 
 
 FILES = (

@@ -41,5 +41,11 @@ def test_word_overlap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     predicted = (tmp_path / "work" / "generate" / "test.predicted.tsv").read_text(encoding="utf-8")
     assert predicted == "predicted\n3\n0\n3\n0\n"
     assert "word overlap" in capsys.readouterr().out
+    (tmp_path / "model").mkdir()
+    results = tmp_path / "model" / "results.json"
+    results.write_text('{"checkpoint": "a.pt", "map": 99}', encoding="utf-8")
+    with pytest.raises(InputError, match="model: the results of a model, which would be overwritten; name another --w"):
+        word_overlap.main([str(data), "--work", str(results.parent)])
+    assert json.loads(results.read_text(encoding="utf-8"))["map"] == 99
     with pytest.raises(InputError, match="no questions with candidates; prepare them with --group"):
         word_overlap.main([str(write(tmp_path / "pairs", is_ranking=False))])

@@ -90,6 +90,11 @@ def test_search_for_the_cache(model: LanguageModel) -> None:
     assert searched_settings(model).weight == 0.25, "what was found is not searched for again"
     settings_file(model.path).write_text(json.dumps(written | {"checkpoint_sha256": "another"}))
     assert searched_settings(model) == first
+    whole = settings_file(model.path).read_text()
+    for damaged in whole[:40], "[]", whole.replace('"chosen"', '"other"'), whole.replace('"theta"', '"teta"'):
+        settings_file(model.path).write_text(damaged)
+        assert searched_settings(model) == first, "what is damaged is searched for again"
+        assert settings_file(model.path).read_text() == whole
     for weight in -0.1, 1.0:
         with pytest.raises(InputError, match="a cache has a window of at least 1"):
             CacheSettings(weight=weight)

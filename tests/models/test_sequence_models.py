@@ -183,9 +183,13 @@ def test_options_that_contradict_each_other() -> None:
         SequenceClassifier.build_model(SequenceClassifierConfig(**SMALL), labelled_task(2))
     with pytest.raises(InputError, match="sequence_ranker reads 2 texts an example; the data has 1"):
         SequenceRanker.build_model(SequenceRankerConfig(**SMALL), labelled_task())
-    with pytest.raises(InputError, match="reads questions with candidates, and the data has none: give --arch sequence_p"):
+    with pytest.raises(
+        InputError, match="reads questions with candidates, and the data has none: give --arch sequence_p"
+    ):
         SequenceRanker.build_model(SequenceRankerConfig(**SMALL), labelled_task(2))
-    with pytest.raises(InputError, match="reads pairs of texts with classes, and the data has none: give --arch sequence_r"):
+    with pytest.raises(
+        InputError, match="reads pairs of texts with classes, and the data has none: give --arch sequence_r"
+    ):
         cfg = SequencePairClassifierConfig(**SMALL)
         SequencePairClassifier.build_model(cfg, labelled_task(2, has_candidates=True))
     with pytest.raises(InputError, match="--hidden-size must be at least 1, not 0"):

@@ -75,6 +75,11 @@ def test_ties_are_broken_at_random_with_a_seed() -> None:
     assert untied[:, 1].mean() == 1
 
 
+def test_questions_may_hold_spaces() -> None:
+    made = Outputs(["0.5", "0.1", "0.2"], ["0.5", "0.1", "0.2"], [[], [], []])
+    assert metric_named("ranking").scores(made, references("who is it 1", "who is it 0", "why 1"))["map"] == 100
+
+
 def test_scores_that_are_no_numbers(tmp_path: Path) -> None:
     path = tmp_path / "scores"
     path.write_text("0.5\nhigh\n", encoding="utf-8")

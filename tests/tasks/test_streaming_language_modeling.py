@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.optim import FairseqOptimizer
+from fairseq.trainer import Trainer
 
 from fairseq_plugins.checkpoints import read_checkpoint
 from fairseq_plugins.errors import InputError
@@ -137,11 +138,23 @@ def test_learning_rate_follows_the_window(running_text: Path, tmp_path: Path, mo
         seen[-1] = (seen[-1][0], optimizer.get_lr())
         step(optimizer, *more, **keywords)
 
+    clip_grad_norm = Trainer.clip_grad_norm
+
+    def overflowing(trainer: Trainer, norm: float) -> torch.Tensor:
+        if len(seen) == 5:
+            raise OverflowError("as of --fp16")
+        return clip_grad_norm(trainer, norm)
+
     monkeypatch.setattr(StreamingLanguageModelingTask, "train_step", noting_length)
     monkeypatch.setattr(FairseqOptimizer, "step", noting_rate)
+    monkeypatch.setattr(Trainer, "clip_grad_norm", overflowing)
+    # What fairseq notes of an overflow goes to a GPU.
+    monkeypatch.setattr(torch.Tensor, "cuda", torch.Tensor.cpu)
     train(running_text, tmp_path, "--random-windows", "--max-update", 12, "--disable-validation")
-    assert len({length for length, _ in seen}) > 3
-    assert [rate for _, rate in seen] == pytest.approx([length / 10 for length, _ in seen])
+    assert [rate for _, rate in seen].count(0.0) == 1, "one update was given up"
+    made = [(length, rate) for length, rate in seen if rate]
+    assert len(made) == 12 and len({length for length, _ in made}) > 3
+    assert [rate for _, rate in made] == pytest.approx([length / 10 for length, _ in made])
 
 
 @pytest.mark.parametrize("criterion", ["cross_entropy", "output_cross_entropy", "activation_regularized_cross_entropy"])
