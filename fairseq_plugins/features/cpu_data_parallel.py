@@ -64,6 +64,7 @@ def _starting_cpu_processes(call_main: Callable) -> Callable:
 
 def _run_cpu_process(index: int, processes: int, main: Callable, cfg: omegaconf.DictConfig, kwargs: dict) -> None:
     """One of several processes on this machine. That it is found in this package makes the repairs there too."""
+    torch.set_flush_denormal(True)  # flushed_denormals did so for the process that started this one
     if "OMP_NUM_THREADS" not in os.environ:  # each process would take every core
         torch.set_num_threads(max(1, torch.get_num_threads() // processes))
     _run_one_of_several(index, main, cfg, kwargs)
