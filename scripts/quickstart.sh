@@ -10,11 +10,9 @@
 #   --sentence TEXT  a German sentence to translate at the end, an English one to write a headline for or to classify, or
 #                    the beginning of a text to go on with
 #   --max-update N   stop training after N updates: a quick check that everything works
-#   --seed N         of both trainings, in place of the configurations' (translation and summarization alone); then --work
-#                    is work/quickstart_seed_N by default
+#   --seed N         of both trainings, in place of the configurations'; then --work is work/quickstart_seed_N by default
 #   --work DIR       where everything goes (work/quickstart, work/quickstart_summarization … by default)
-#   --record         also writes both runs to results/ (the same tasks alone), for docs/results.md; then run
-#                    scripts/update_docs.sh
+#   --record         also writes both runs to results/, for docs/results.md; then run scripts/update_docs.sh
 #
 # Takes 5 to 6 minutes on 2 CPU cores (classification 1, language_model 2) after the installation, which fetches PyTorch and may compile fairseq. $PYTHON
 # (python3 by default; 3.10, 3.11 or 3.12) is the interpreter that .venv is made of; if the project is already installed

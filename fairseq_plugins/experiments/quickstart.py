@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from .command_line import ScriptParser, builtin_corpus, main_of, script, work_fo
 from .configuration import CHECKOUT
 from .decoding import decoding_of
 from .prepared_data import PreparedData
-from .quickstart_steps import heading, show_samples, step, train_side_by_side
+from .quickstart_steps import heading, options_of_training, show_samples, step, train_side_by_side
 
 SYSTEMS = {"MC-RNN-3": "mc_rnn_3", "RNNSearch": "rnnsearch"}
 LEAD = 8
@@ -79,18 +79,11 @@ def main(arguments: list[str]) -> None:
     if options.task in ("classification", TEXT):
         from . import quickstart_classification, quickstart_language_model
 
-        if options.seed is not None or options.record:
-            raise InputError("--seed and --record are for the tasks that translate or summarize")
         other = quickstart_language_model if options.task == TEXT else quickstart_classification
-        work = work_folder(options.work or CHECKOUT / "work" / other.FOLDER)
-        return other.run(work, options.sentence, options.max_update)
+        work = work_of(other.FOLDER, options.work, options.seed, other.SYSTEMS.values())
+        return other.run(work, options.sentence, options.max_update, options.seed, options.record)
     task = TASKS[options.task]
-    default = CHECKOUT / "work" / task.configurations
-    if options.seed is not None:
-        # Trainings go on where they stopped: another seed is another folder.
-        default = default.with_name(f"{default.name}_seed_{options.seed}")
-    work = work_folder(options.work or default)
-    refuse_another_seed(work, options.seed)
+    work = work_of(task.configurations, options.work, options.seed, SYSTEMS.values())
     started = time.monotonic()
 
     text, data = work / "text", work / "data"
@@ -99,8 +92,7 @@ def main(arguments: list[str]) -> None:
         step(command)
 
     heading("Training both models, one thread each")
-    limit = [] if options.max_update is None else ["--max-update", options.max_update]
-    limit += [] if options.seed is None else ["--seed", options.seed]
+    limit = options_of_training(options.max_update, options.seed)
     places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in SYSTEMS.items()}
     train_side_by_side(
         {name: [script("train"), preset(task, name), *place, *limit] for name, place in places.items()},
@@ -164,16 +156,28 @@ def updates(task: Task, system: str) -> int:
     return int(configurations.load(preset(task, system)).train["max-update"].text)
 
 
-def refuse_another_seed(work: Path, seed: int | None) -> None:
-    """Refuses to go on with the training of another seed.
+def work_of(name: str, given: Path | None, seed: int | None, systems: Iterable[str]) -> Path:
+    """The work folder of a quick start.
+
+    Args:
+        name: of the folder below ``work``, unless one is given
+        given: ``--work``
+        seed: ``--seed``
+        systems: the folders of the trainings
 
     Raises:
-        InputError: a model in the folder was trained with one.
+        InputError: a model in the folder was trained with another seed.
     """
-    for model in SYSTEMS.values():
+    default = CHECKOUT / "work" / name
+    if seed is not None:
+        # Trainings go on where they stopped: another seed is another folder.
+        default = default.with_name(f"{name}_seed_{seed}")
+    work = work_folder(given or default)
+    for model in systems:
         known = results.load(work / model).get("seed")
         if seed is not None and known not in (None, seed):
             raise InputError(f"{work / model} was trained with seed {known}, not {seed}; name another folder by --work")
+    return work
 
 
 def add_recorded(

@@ -15,12 +15,12 @@ from ..files import read_lines
 from ..scoring.metrics import Outputs, metric_named
 from ..terminal import table
 from . import configuration as configurations
-from . import processes, results
+from . import processes, records, results
 from .command_line import builtin_corpus, script
 from .configuration import CHECKOUT
 from .decoding import decoding_of
 from .prepared_data import PreparedData
-from .quickstart_steps import heading, show_samples, step, train_side_by_side
+from .quickstart_steps import heading, options_of_training, show_samples, step, train_side_by_side
 
 FOLDER = "quickstart_classification"
 """Below ``configs``, and below ``work``."""
@@ -29,13 +29,15 @@ BASELINE = "bag of words"
 SENTENCE = "It was the doctor whom the pilot thanked at the station on Monday."
 
 
-def run(work: Path, sentence: str | None, max_update: int | None) -> None:
+def run(work: Path, sentence: str | None, max_update: int | None, seed: int | None, is_recorded: bool) -> None:
     """The whole quick start.
 
     Args:
         work: where everything goes
         sentence: what the trained model is tried on; None for one of ours
         max_update: after how many updates trainings stop; None for what the configurations say
+        seed: of both trainings; None for that of the configurations
+        is_recorded: whether the scores go to ``results/``
     """
     started = time.monotonic()
     text, data = work / "text", work / "data"
@@ -44,7 +46,7 @@ def run(work: Path, sentence: str | None, max_update: int | None) -> None:
         step(command)
 
     heading("Training both models, one thread each")
-    limit = [] if max_update is None else ["--max-update", max_update]
+    limit = options_of_training(max_update, seed)
     places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in SYSTEMS.items()}
     train_side_by_side(
         {name: [script("train"), preset(name), *place, *limit] for name, place in places.items()},
@@ -53,7 +55,7 @@ def run(work: Path, sentence: str | None, max_update: int | None) -> None:
 
     heading("Classifying the test set")
     for name, place in places.items():
-        step([script("evaluate"), preset(name), *place])
+        step([script("evaluate"), preset(name), *place, *(["--record"] if is_recorded else [])])
     prepared = PreparedData.load(data)
     metric = metric_named(prepared.preparation.metric)
     decoding = decoding_of(metric)
@@ -62,12 +64,15 @@ def run(work: Path, sentence: str | None, max_update: int | None) -> None:
         name: list(decoding.read(work / model / "generate", prepared, "test").tokens) for name, model in SYSTEMS.items()
     }
     baseline = bag_of_words(data)
-    results.write(work / BASELINE.replace(" ", "_"), metric.scores(Outputs(baseline, baseline), references))
+    plain = work / BASELINE.replace(" ", "_")
+    results.write(plain, metric.scores(Outputs(baseline, baseline), references))
+    if is_recorded:
+        records.record_baseline(FOLDER, plain.name, results.load(plain))
     sentences = list(read_lines(data / "raw" / "test.input0"))
     show_samples({"sentence": sentences, "who acts": list(references.text[0]), BASELINE: baseline, **predicted})
 
     heading("Scores on the test set")
-    works = {BASELINE: work / BASELINE.replace(" ", "_"), **{name: work / model for name, model in SYSTEMS.items()}}
+    works = {BASELINE: plain, **{name: work / model for name, model in SYSTEMS.items()}}
     rows, explanations = results.overview(works)
     print(table(rows), *explanations, sep="\n")
 

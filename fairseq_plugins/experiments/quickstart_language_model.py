@@ -11,10 +11,10 @@ from ..scoring.metrics import Outputs, References, metric_named
 from ..scoring.ngrams import ngram_log_probabilities
 from ..terminal import table
 from . import configuration as configurations
-from . import results
+from . import records, results
 from .command_line import builtin_corpus, script
 from .configuration import CHECKOUT
-from .quickstart_steps import heading, step, train_side_by_side
+from .quickstart_steps import heading, options_of_training, step, train_side_by_side
 
 SYSTEMS = {"MC-RNN-3": "mc_rnn_3", "LSTM": "lstm"}
 BASELINES = {"unigrams": 1, "trigrams": 3}
@@ -23,13 +23,15 @@ FOLDER = "quickstart_language_model"
 PROMPT = "my brother"
 
 
-def run(work: Path, prompt: str | None, max_update: int | None) -> None:
+def run(work: Path, prompt: str | None, max_update: int | None, seed: int | None, is_recorded: bool) -> None:
     """The whole quick start.
 
     Args:
         work: where everything goes
         prompt: what the text begins with that is drawn at the end; None for one of ours
         max_update: after how many updates trainings stop; None for what the configurations say
+        seed: of both trainings; None for that of the configurations
+        is_recorded: whether the scores go to ``results/``
     """
     started = time.monotonic()
     text, data = work / "text", work / "data"
@@ -38,7 +40,7 @@ def run(work: Path, prompt: str | None, max_update: int | None) -> None:
         step(command)
 
     heading("Training both models, one thread each")
-    limit = [] if max_update is None else ["--max-update", max_update]
+    limit = options_of_training(max_update, seed)
     places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in SYSTEMS.items()}
     presets = {name: CHECKOUT / "configs" / FOLDER / f"{model}.yaml" for name, model in SYSTEMS.items()}
     train_side_by_side(
@@ -47,9 +49,10 @@ def run(work: Path, prompt: str | None, max_update: int | None) -> None:
     )
 
     heading("Reading the test set, without and with the continuous cache")
+    keeping = ["--record"] if is_recorded else []
     for name, place in places.items():
-        step([script("evaluate"), presets[name], *place])
-        step([script("evaluate"), presets[name], *place, "--cache"])
+        step([script("evaluate"), presets[name], *place, *keeping])
+        step([script("evaluate"), presets[name], *place, "--cache", *keeping])
 
     heading("Perplexity of the test set")
     train, test = (list(read_lines(data / "tokens" / f"{split}.txt")) for split in ("train", "test"))
@@ -58,6 +61,8 @@ def run(work: Path, prompt: str | None, max_update: int | None) -> None:
     for name, order in BASELINES.items():
         outputs = Outputs(test, test, ngram_log_probabilities(train, test, order))
         results.write(works[name], metric.scores(outputs, References([test], [test])))
+        if is_recorded:
+            records.record_baseline(FOLDER, name, results.load(works[name]))
     rows, explanations = results.overview(works)
     for row in rows:
         with_cache = results.load(works[row["system"]]).get("subsets", {}).get("test with cache", {})

@@ -31,6 +31,17 @@ def step(command: Sequence[object]) -> None:
         sys.exit(status)
 
 
+def options_of_training(max_update: int | None, seed: int | None) -> list[object]:
+    """What a quick start asks of each training beside its configuration.
+
+    Args:
+        max_update: after how many updates it stops; None for what the configuration says
+        seed: None for the configuration's
+    """
+    given = {"--max-update": max_update, "--seed": seed}
+    return [part for option, value in given.items() if value is not None for part in (option, value)]
+
+
 def train_side_by_side(systems: dict[str, Sequence[object]], totals: dict[str, int]) -> None:
     """Runs one training command for each system at the same time, and shows how far they are.
 

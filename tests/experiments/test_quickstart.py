@@ -97,12 +97,22 @@ def test_a_short_training_is_not_compared(tmp_path: Path, monkeypatch: pytest.Mo
     assert rows[0]["recorded BLEU (tokenised)"] is None
 
 
-def test_another_seed_does_not_go_on_with_a_training(tmp_path: Path) -> None:
-    results.write(tmp_path / "rnnsearch", {"seed": 1})
-    with pytest.raises(InputError, match="rnnsearch was trained with seed 1, not 2; name another folder by --work"):
-        quickstart.main(["--seed", "2", "--work", str(tmp_path)])
-    quickstart.refuse_another_seed(tmp_path, 1)
-    quickstart.refuse_another_seed(tmp_path, None)
+@pytest.mark.parametrize(
+    ("task", "model"),
+    [
+        ("translation", "rnnsearch"),
+        ("summarization", "mc_rnn_3"),
+        ("classification", "rcrn"),
+        ("language_model", "lstm"),
+    ],
+)
+def test_another_seed_does_not_go_on_with_a_training(tmp_path: Path, task: str, model: str) -> None:
+    results.write(tmp_path / model, {"seed": 1})
+    with pytest.raises(InputError, match=f"{model} was trained with seed 1, not 2; name another folder by --work"):
+        quickstart.main(["--task", task, "--seed", "2", "--work", str(tmp_path)])
+    for seed in 1, None:
+        assert quickstart.work_of("quickstart", tmp_path, seed, [model]) == tmp_path
+    assert quickstart.work_of("quickstart", None, 2, []).name == "quickstart_seed_2"
 
 
 def test_max_update_must_be_positive() -> None:
