@@ -38,11 +38,15 @@ NOTES = (
 )
 WITH_PARTS = (
     "README.md",
+    "docs/classification.md",
+    "docs/language_models.md",
     *(f"docs/notes/{name}.md" for name in NOTES),
 )
 """Pages with generated parts."""
 
 RECORDED = (
+    "quickstart_classification",
+    "quickstart_language_model",
     "trec",
     "sst_2",
     "sst_5",

@@ -4,8 +4,10 @@ What the paper leaves open, and what is done here: the divisor of Eq. 2 is the i
 predecessors are the zero padding before the sentence; Eq. 1 decides how the channels are staggered; the sums of Eq. 4
 and 5 run over the C channels; the LSTM's cell state comes from the channel's immediate predecessor; in the GRU the
 temporal input s takes the place of h(t - 1) everywhere. The attended output is not fed back: each channel has its own
-recurrence. W_j starts as the identity: a channel then starts as a conventional layer that reads the mean of its block,
-which on text learnt faster than orthogonal W_j (``connection_init``), a mean of rotations.
+recurrence. W_j starts as the identity: a channel then starts as a conventional layer that reads the mean of its block;
+of orthogonal W_j (``connection_init``) that is a mean of rotations. Eq. 2 is read as it is printed (``connection``:
+``state``); ``gate`` alone fits the steps of the paper's column of parameters, and starts no earlier on real text
+(docs/notes/starting_scales.md).
 """
 
 from __future__ import annotations
