@@ -93,7 +93,7 @@ def searched_settings(model: LanguageModel) -> CacheSettings:
             found = json.loads(path.read_text(encoding="utf-8"))
             if searched.items() <= found.items():
                 return CacheSettings(**found["chosen"])
-        except (ValueError, AttributeError, LookupError, TypeError):
+        except (InputError, ValueError, AttributeError, LookupError, TypeError):
             logger.warning(f"{path}: damaged; the settings of the cache are searched for again")
     chosen, tried = search(model.read(tokens))
     write_json(path, {"chosen": asdict(chosen), **searched, "set": "valid", "tried": tried})

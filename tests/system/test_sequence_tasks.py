@@ -88,7 +88,8 @@ def test_text_in_classes_out(classifier: tuple[Path, Path], tmp_path: Path) -> N
 def test_predictions_that_fail_are_one_sentence(classifier: tuple[Path, Path], tmp_path: Path) -> None:
     data, work = classifier
     finished = script("predict", work, "--gpus", 0, "--max-tokens", 2, status=1, stdin="The doctor paid a visit.\n")
-    [sentence] = finished.stderr.splitlines()
+    started, sentence = finished.stderr.splitlines()
+    assert started.endswith("checkpoint_best.pt: starting PyTorch and fairseq")
     assert sentence.startswith("error: fairseq-validate ended with exit status 1: AssertionError: Sentences lengths")
     other = tmp_path / "data"
     shutil.copytree(data, other)
@@ -98,7 +99,7 @@ def test_predictions_that_fail_are_one_sentence(classifier: tuple[Path, Path], t
         (["--data", other], f"error: {other}/bin/input0/dict.txt: missing, or not what was prepared"),
         (["--data", of_other_words(tmp_path / "other words")], "error: .* not the dictionary that .* was trained with"),
     ):
-        [sentence] = script("predict", work, *options, status=1, stdin="a\n").stderr.splitlines()
+        _, sentence = script("predict", work, *options, status=1, stdin="a\n").stderr.splitlines()
         assert re.match(message, sentence)
 
 
