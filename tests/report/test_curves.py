@@ -104,7 +104,9 @@ def test_language_models_have_measures_of_their_own(
 
 def test_a_training_that_diverged_is_drawn() -> None:
     diverged = LearningCurves([(100, 9.0), (200, 5000.0)], [], [])
-    learning_curves.draw({"one": diverged}, MEASURES["words"]).savefig(io.BytesIO(), format="svg")
+    drawn = io.BytesIO()
+    learning_curves.draw({"one": diverged}, MEASURES["words"]).savefig(drawn, format="svg")
+    assert b"</svg>" in drawn.getvalue()
 
 
 def test_rates_of_the_same_size_begin_at_zero() -> None:
