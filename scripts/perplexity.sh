@@ -6,7 +6,7 @@
 #   CHECKPOINT  for example work/quickstart_language_model/mc_rnn_3/checkpoints/checkpoint_best.pt,
 #               or work/quickstart_language_model/mc_rnn_3 for the same
 #   --words     each token with its surprise in bits, too
-#   --cache     with the continuous cache, its settings found on the validation set; or --cache-window N,
+#   --cache     with the continuous cache, its settings found on the validation set, or given: --cache-window N,
 #               --cache-theta X and --cache-weight X
 #   --data DIR  the prepared data (what the checkpoint was trained on by default)
 #

@@ -30,7 +30,7 @@ class TextScoring:
         self._preparation(data)
         command = [sys.executable, "-m", "fairseq_plugins.language_models", "score", checkpoint]
         command += ["--data", str(data.folder), "--subset", subset]
-        if "--cache" in extra:
+        if self.variant(extra):
             cache = {key: value for key, value in configuration.evaluate.items() if key.startswith("cache-")}
             command += [part for key, value in cache.items() for part in (f"--{key}", value.text)]
         return [*command, *([] if gpus is None else ["--gpus", str(gpus)]), *extra]

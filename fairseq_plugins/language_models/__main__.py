@@ -8,6 +8,7 @@ python -m fairseq_plugins.language_models generate CHECKPOINT --tokens 200
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import math
 import sys
 import time
@@ -57,7 +58,7 @@ def _perplexity(model, options: argparse.Namespace) -> None:
         for line, surprises in zip(lines, by_line(values, lines), strict=True):
             for token, value in zip([*line.split(), "</s>"], surprises, strict=True):
                 print(f"{token}\t{-value / math.log(2):.3f}")
-    unknown = sum(token not in model.dictionary for line in lines for token in line.split())
+    unknown = len(model.unknown(lines))
     mean = -values.double().mean().item()
     note = f", {unknown:,} of them unknown words" if unknown else ""
     if model.preparation.has_characters:
@@ -76,21 +77,27 @@ def _generate(model, options: argparse.Namespace) -> None:
 
 def _read(model, lines: list[str], options: argparse.Namespace):
     """The logarithm of each token's probability, and the seconds without those of a search for the cache's settings."""
-    from fairseq_plugins.language_models.cache import CacheSettings, searched_settings
-
-    settings = None
-    given = {name: getattr(options, f"cache_{name}") for name in ("window", "theta", "weight")}
-    given = {name: value for name, value in given.items() if value is not None}
-    if given:
-        settings = CacheSettings(**given)
-    elif options.cache:
-        settings = searched_settings(model)
+    settings = _cache_settings(model, options)
+    tokens = model.numbers(lines)
     if settings is not None:
-        print(f"continuous cache: window {settings.window}, theta {settings.theta}, weight {settings.weight}")
+        note = "" if len(tokens) > settings.window + 1 else f"; it changes nothing in a text of {len(tokens):,} tokens"
+        print(f"continuous cache: window {settings.window}, theta {settings.theta}, weight {settings.weight}{note}")
     started = time.monotonic()
-    reading = model.read(model.numbers(lines), keeps_outputs=settings is not None)
+    reading = model.read(tokens, keeps_outputs=settings is not None)
     values = reading.log_probabilities if settings is None else settings.of(reading)
     return values, max(time.monotonic() - started, 1e-9)
+
+
+def _cache_settings(model, options: argparse.Namespace):
+    """What the options say of the cache; the rest a search chooses (``--cache``), or is as it is without options."""
+    from fairseq_plugins.language_models.cache import CacheSettings, searched_settings
+
+    names = [field.name for field in dataclasses.fields(CacheSettings)]
+    given = {name: getattr(options, f"cache_{name}") for name in names}
+    given = {name: value for name, value in given.items() if value is not None}
+    if options.cache and len(given) < len(names):
+        return searched_settings(model, **given)
+    return CacheSettings(**given) if given else None
 
 
 def _device(gpus: int | None) -> str:
@@ -126,7 +133,11 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
             continue
         cache = command.add_argument_group("continuous cache")
-        cache.add_argument("--cache", action="store_true", help="with what a search on the validation set chooses")
+        cache.add_argument(
+            "--cache",
+            action="store_true",
+            help="with what a search on the validation set chooses, but for what is given below",
+        )
         cache.add_argument("--cache-window", type=int, metavar="N", help="words that it holds; its own choice: 500")
         cache.add_argument("--cache-theta", type=float, metavar="X", help="how much likeness counts: 1.0")
         cache.add_argument("--cache-weight", type=float, metavar="X", help="lambda, its share: 0.1")

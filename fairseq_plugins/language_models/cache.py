@@ -22,7 +22,8 @@ logger = logging.getLogger(__name__)
 
 WINDOWS = (100, 500, 2000)
 THETAS = (0.1, 0.3, 0.6, 1.0)
-WEIGHTS = (0.05, 0.1, 0.15, 0.2, 0.3)
+WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)
+"""0 is no cache."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,9 @@ class CacheSettings:
     weight: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.window < 1 or self.theta < 0 or not 0 <= self.weight < 1:
+        if self.window < 1 or not 0 <= self.theta < math.inf or not 0 <= self.weight < 1:
             raise InputError(
-                f"a cache has a window of at least 1, a theta of at least 0 and a weight from 0 to below 1, "
+                f"a cache has a window of at least 1, a finite theta of at least 0 and a weight from 0 to below 1, "
                 f"not {self.window}, {self.theta} and {self.weight}"
             )
 
@@ -61,15 +62,17 @@ def search(
     thetas: Sequence[float] = THETAS,
     weights: Sequence[float] = WEIGHTS,
 ) -> tuple[CacheSettings, list[dict[str, float]]]:
-    """The settings of the lowest perplexity, and what was tried, each with its perplexity; no cache is tried first."""
+    """The settings of the lowest perplexity, and what was tried, each with its perplexity; no cache is tried once."""
 
     def entry(settings: CacheSettings, log_probabilities: Tensor) -> dict[str, float]:
         return {**asdict(settings), "perplexity": math.exp(-log_probabilities.mean().item())}
 
-    tried = [entry(CacheSettings(windows[0], thetas[0], 0.0), reading.log_probabilities)]
+    tried = []
+    if 0.0 in weights:
+        tried.append(entry(CacheSettings(windows[0], thetas[0], 0.0), reading.log_probabilities))
     for window, theta in itertools.product(windows, thetas):
         cache = cache_probabilities(reading.outputs, reading.tokens, window, theta)
-        for weight in weights:
+        for weight in filter(None, weights):
             mixed = with_cache(reading.log_probabilities, cache, window, weight)
             tried.append(entry(CacheSettings(window, theta, weight), mixed))
     best = min(tried, key=lambda each: each["perplexity"])
@@ -81,13 +84,18 @@ def settings_file(checkpoint: Path) -> Path:
     return checkpoint.with_name(f"{checkpoint.stem}.cache.json")
 
 
-def searched_settings(model: LanguageModel) -> CacheSettings:
-    """The settings that the validation set chooses: what an earlier search for this checkpoint and this set has
-    written, or a new one writes."""
+def searched_settings(model: LanguageModel, **given: float) -> CacheSettings:
+    """The settings that the validation set chooses beside those that are given, by their names: what an earlier search
+    for this checkpoint and this set has written, or a new one writes.
+
+    Raises:
+        InputError: a number that cannot be.
+    """
+    CacheSettings(**given)
     path = settings_file(model.path)
     tokens = model.numbers(model.lines_of("valid"))
     of_tokens = hashlib.sha256(tokens.numpy().tobytes()).hexdigest()
-    searched = {"checkpoint_sha256": sha256(model.path), "tokens_sha256": of_tokens}
+    searched = {"checkpoint_sha256": sha256(model.path), "tokens_sha256": of_tokens, "given": given}
     if path.is_file():
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -95,6 +103,6 @@ def searched_settings(model: LanguageModel) -> CacheSettings:
                 return CacheSettings(**found["chosen"])
         except (InputError, ValueError, AttributeError, LookupError, TypeError):
             logger.warning(f"{path}: damaged; the settings of the cache are searched for again")
-    chosen, tried = search(model.read(tokens))
+    chosen, tried = search(model.read(tokens), **{f"{name}s": (value,) for name, value in given.items()})
     write_json(path, {"chosen": asdict(chosen), **searched, "set": "valid", "tried": tried})
     return chosen

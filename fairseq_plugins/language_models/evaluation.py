@@ -116,8 +116,7 @@ class LanguageModel:
             lines.append(line)
             check_symbols(place, line.split())
             if self.preparation.has_characters:
-                unknown = sorted({token for token in line.split() if token not in self.dictionary})
-                if unknown:
+                if unknown := sorted(set(self.unknown([line]))):
                     raise InputError(
                         f"{place}: the model's dictionary lacks {' '.join(unknown[:CHARACTERS_SHOWN])}: "
                         f"remove what it was not trained on"
@@ -125,6 +124,10 @@ class LanguageModel:
         if not lines:
             raise InputError(f"{name} is empty")
         return lines
+
+    def unknown(self, lines: Sequence[str]) -> list[str]:
+        """The tokens of lines that the dictionary lacks, in their order, each as often as it is there."""
+        return [token for line in lines for token in line.split() if token not in self.dictionary]
 
     def numbers(self, lines: Sequence[str]) -> Tensor:
         """Lines of tokens as the model reads them (N,), each with its end."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import math
 
 import torch
 
 from ..errors import InputError
 from .evaluation import LanguageModel
+
+logger = logging.getLogger(__name__)
 
 LEAST_TEMPERATURE = 1e-6
 """Long before it the most probable token is drawn as good as always; not far below it the range of float32 ends."""
@@ -19,13 +22,13 @@ SEEDS = range(-(1 << 63), 1 << 64)
 def sample(
     model: LanguageModel, tokens: int, seed: int, prompt: str = "", temperature: float = 1.0, top_k: int | None = None
 ) -> list[str]:
-    """Lines of text; the last one may be cut off.
+    """Lines of text, empty ones too; the last one may be cut off.
 
     Args:
         model: what draws them
         tokens: how many, the lines' ends among them
         seed: the same one draws the same text
-        prompt: what is before them; it is given back at their head
+        prompt: what is before them; it is given back at their head, its unknown words (with a warning) as ``<unk>``
         temperature: below 1 the probable becomes more probable
         top_k: draws from that many most probable tokens alone; None for all
 
@@ -41,7 +44,14 @@ def sample(
         raise InputError(f"the seed is a whole number from -2^63 on and less than 2^64, not {seed}")
     eos = model.dictionary.eos()
     # A prompt is the beginning of a line: without its end.
-    written = model.numbers(model.encoded([prompt], "the prompt"))[:-1].tolist() if prompt else []
+    written = []
+    if prompt:
+        encoded = model.encoded([prompt], "the prompt")
+        if unknown := model.unknown(encoded):
+            logger.warning(
+                f"the prompt has words that the model does not know, and reads as <unk>: {' '.join(unknown)}"
+            )
+        written = model.numbers(encoded)[:-1].tolist()
     never = [model.dictionary.bos(), model.dictionary.pad(), model.dictionary.unk()]
     generator = torch.Generator().manual_seed(seed)
     incremental_state: dict = {}
@@ -62,7 +72,9 @@ def sample(
             lines.append([])
         else:
             lines[-1].append(model.dictionary[token])
-    return [model.preparation.decode(" ".join(line)) for line in lines if line]
+    if not lines[-1]:
+        lines.pop()
+    return [model.preparation.decode(" ".join(line)) for line in lines]
 
 
 def _next(model: LanguageModel, token: int, incremental_state: dict) -> torch.Tensor:

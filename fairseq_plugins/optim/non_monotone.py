@@ -47,11 +47,13 @@ class NonMonotone(FairseqLRScheduler):
     """See the head of this file.
 
     Raises:
-        InputError: there is nothing to average, or the training would not end.
+        InputError: there is nothing to average, the training would not end, or the interval is below 0.
     """
 
     def __init__(self, cfg: NonMonotoneConfig, optimizer: FairseqOptimizer) -> None:
         super().__init__(cfg, optimizer)
+        if cfg.non_monotone_interval < 0:
+            raise InputError(f"--non-monotone-interval is at least 0, not {cfg.non_monotone_interval}")
         self._losses: list[float] = []
         self._lr = cfg.lr[0]
         self._averages = str(cfg.when_non_monotone) == "average"

@@ -12,7 +12,8 @@ def ngram_log_probabilities(train: Sequence[str], test: Sequence[str], order: in
     """The natural logarithm of each token's probability, by line of ``test``, the lines' ends included.
 
     Words that are not in ``train`` are one unknown word. Of order 1 it is Laplace's estimate, of others Witten and
-    Bell's, interpolated (``nltk.lm``). The text is one stream: a line's first word follows the end of the line before.
+    Bell's, interpolated (``nltk.lm``), by which the unknown word has no probability: minus infinity. The text is one
+    stream: a line's first word follows the end of the line before.
 
     Args:
         train, test: lines of tokens between spaces
@@ -34,7 +35,8 @@ def ngram_log_probabilities(train: Sequence[str], test: Sequence[str], order: in
         for token in _tokens(line):
             ngram = (*history[len(history) - order + 1 :], token) if order > 1 else (token,)
             if ngram not in known:
-                known[ngram] = math.log(model.score(token, ngram[:-1]))
+                probability = model.score(token, ngram[:-1])
+                known[ngram] = math.log(probability) if probability > 0 else -math.inf
             values.append(known[ngram])
             history.append(token)
         found.append(values)

@@ -6,7 +6,7 @@ epoch's start. With ``--random-windows`` lengths are drawn anew in each epoch, a
 multiplied by its window's length over ``--tokens-per-sample`` (Merity, Keskar and Socher 2018, Section 5).
 
 Checkpoints hold the states of all streams, so that a training goes on in the middle of an epoch as if nothing had been.
-fairseq-eval-lm with this task reads a set as one stream, unless its own ``--batch-size`` says otherwise.
+fairseq-eval-lm with this task reads a set as one stream.
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
@@ -83,6 +83,10 @@ class StreamingLanguageModelingTask(FairseqTask):
         if getattr(cfg, "label_smoothing", 0):
             raise InputError("--label-smoothing: recurrent_lm gives <s> and <pad> no probability at all; leave it out")
         return super().build_criterion(cfg, from_checkpoint)
+
+    def build_generator(self, *_: Any, **__: Any) -> None:
+        """Raises InputError: nothing is translated here, and fairseq-generate would show drawn text as hypotheses."""
+        raise InputError("a language model translates nothing: scripts/generate_text.sh writes text")
 
     def build_dataset_for_inference(self, *_: Any, **__: Any) -> None:
         """Raises InputError: fairseq's hub interface has no way to read a stream."""
@@ -162,7 +166,8 @@ class StreamingLanguageModelingTask(FairseqTask):
         mean = self.cfg.tokens_per_sample
         total = streams * num_shards
         if len(text) < total:
-            raise InputError(f"the text has {len(text):,} tokens, and cannot be {total:,} streams: lower --batch-size")
+            name, option = ("training text", "--batch-size") if text.is_training else ("text", "--batch-size-valid")
+            raise InputError(f"the {name} has {len(text):,} tokens, and cannot be {total:,} streams: lower {option}")
         if text.is_training and text.longest_stream(total) < mean:
             raise InputError(
                 f"the training text has {len(text):,} tokens, which in {total:,} streams is less than a window of "
@@ -177,14 +182,17 @@ class StreamingLanguageModelingTask(FairseqTask):
     def eval_lm_dataloader(
         self, dataset: Text, batch_size: int | None = None, num_shards: int = 1, context_window: int = 0, **unused: Any
     ) -> "CarryingWindows":
-        """A set for fairseq-eval-lm, as one stream or ``batch_size``.
+        """A set for fairseq-eval-lm, as one stream.
 
         Raises:
-            InputError: it is to be shared among processes, or each window is to have a context of its own.
+            InputError: it is to be several streams, each of which would begin with zeros, or shared among processes,
+                or each window is to have a context of its own.
         """
+        if (batch_size or 1) > 1:
+            raise InputError(f"--task {TASK} evaluates a text as one stream: leave out --batch-size")
         if num_shards > 1 or context_window > 0:
             raise InputError(f"--task {TASK} reads a text in one process, its context being all that was read before")
-        return CarryingWindows(self.windows(dataset, batch_size or 1))
+        return CarryingWindows(self.windows(dataset, 1))
 
     def train_step(
         self,

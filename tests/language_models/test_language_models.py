@@ -16,7 +16,8 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_plugins.corpora.running_text import RunningTextPreparation, RunningTextRun
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.language_models import cache
-from fairseq_plugins.language_models.cache import CacheSettings, search, searched_settings, settings_file
+from fairseq_plugins.language_models.__main__ import main
+from fairseq_plugins.language_models.cache import THETAS, CacheSettings, search, searched_settings, settings_file
 from fairseq_plugins.language_models.evaluation import LanguageModel, Reading, by_line
 from fairseq_plugins.language_models.sampling import sample
 from tests.commands import train_in_process
@@ -74,11 +75,13 @@ def test_eval_lm_agrees_or_refuses(model: LanguageModel, checkpoint: Path, runni
         evaluated(checkpoint, running_text)
     with pytest.raises(InputError, match="its context being all that was read before"):
         evaluated(checkpoint, running_text, "--task", "streaming_language_modeling", "--context-window", "3")
+    with pytest.raises(InputError, match="evaluates a text as one stream: leave out --batch-size"):
+        evaluated(checkpoint, running_text, "--task", "streaming_language_modeling", "--batch-size", "3")
 
 
 def test_search_for_the_cache(model: LanguageModel) -> None:
     reading = model.read(model.numbers(model.lines_of("valid")))
-    chosen, tried = search(reading, windows=(5, 20), thetas=(0.0, 1.0), weights=(0.1, 0.5))
+    chosen, tried = search(reading, windows=(5, 20), thetas=(0.0, 1.0), weights=(0.0, 0.1, 0.5))
     assert len(tried) == 9 and [each["weight"] for each in tried].count(0) == 1
     assert perplexity(chosen.of(reading)) == pytest.approx(min(each["perplexity"] for each in tried))
     settings_file(model.path).unlink(missing_ok=True)
@@ -95,9 +98,41 @@ def test_search_for_the_cache(model: LanguageModel) -> None:
         settings_file(model.path).write_text(damaged)
         assert searched_settings(model) == first, "what is damaged is searched for again"
         assert settings_file(model.path).read_text() == whole
-    for weight in -0.1, 1.0:
+    for wrong in {"weight": -0.1}, {"weight": 1.0}, {"theta": math.inf}, {"theta": math.nan}, {"weight": math.nan}:
         with pytest.raises(InputError, match="a cache has a window of at least 1"):
-            CacheSettings(weight=weight)
+            CacheSettings(**wrong)
+
+
+def test_settings_that_are_given_and_searched_ones(
+    model: LanguageModel, checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def printed(*options: str) -> str:
+        main(["score", str(checkpoint), "--subset", "valid", "--gpus", "0", *options])
+        return capsys.readouterr().out.splitlines()[0]
+
+    tokens = len(model.numbers(model.lines_of("valid")))
+    searched_settings(model)
+    written = json.loads(settings_file(model.path).read_text())
+    written["chosen"] = {"window": 20, "theta": 0.25, "weight": 0.125}
+    settings_file(model.path).write_text(json.dumps(written))
+    assert printed("--cache") == "continuous cache: window 20, theta 0.25, weight 0.125"
+    assert printed("--cache-weight", "0.5").startswith("continuous cache: window 500, theta 1.0, weight 0.5")
+    silent = f"theta 1.0, weight 0.1; it changes nothing in a text of {tokens} tokens"
+    assert printed("--cache-window", str(tokens - 1)).endswith(silent)
+    assert printed("--cache-window", str(tokens - 2)).endswith("weight 0.1")
+    # The rest is searched for beside what is given.
+    assert printed("--cache", "--cache-window", "10", "--cache-weight", "0.25").startswith(
+        "continuous cache: window 10, theta "
+    )
+    written = json.loads(settings_file(model.path).read_text())
+    assert written["given"] == {"window": 10, "weight": 0.25}
+    tried = {entry["theta"]: entry["perplexity"] for entry in written["tried"]}
+    assert len(written["tried"]) == len(tried) == len(THETAS)
+    assert written["chosen"]["theta"] == min(tried, key=tried.get)
+    assert searched_settings(model).window != 10, "another search"
+    with pytest.raises(InputError, match="a cache has a window of at least 1"):
+        searched_settings(model, window=0)
+    settings_file(model.path).unlink()
 
 
 def test_the_search_may_choose_no_cache(model: LanguageModel) -> None:
@@ -144,6 +179,21 @@ def test_samples(model: LanguageModel) -> None:
     greedy = sample(model, tokens=20, seed=1, top_k=1)
     assert greedy == sample(model, tokens=20, seed=2, top_k=1)
     assert sample(model, tokens=5, seed=(1 << 64) - 1, temperature=1e-6) and sample(model, 5, -1, temperature=1e38)
+
+
+def test_unknown_words_of_a_prompt(model: LanguageModel, caplog: pytest.LogCaptureFixture) -> None:
+    assert sample(model, tokens=5, seed=1, prompt="zebra ba")[0].startswith("<unk> ba")
+    assert "the prompt has words that the model does not know, and reads as <unk>: zebra" in caplog.text
+
+
+def test_empty_lines_are_drawn(tmp_path: Path) -> None:
+    for split in ("train", "valid"):
+        (tmp_path / f"{split}.txt").write_text("ba di\n\n" * 40, encoding="utf-8")
+    inputs = {split: tmp_path / f"{split}.txt" for split in ("train", "valid")}
+    RunningTextRun(RunningTextPreparation(), inputs, tmp_path / "data").prepare()
+    train_in_process(*training(tmp_path / "data", tmp_path, "--max-epoch", 40, "--optimizer", "adam", "--lr", 0.03))
+    model = LanguageModel.load(tmp_path / "checkpoint_last.pt")
+    assert sample(model, tokens=8, seed=1, top_k=1) == ["ba di", ""] * 2
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,27 @@ def test_masks_over_time(option: dict[str, bool], is_fixed: bool) -> None:
     assert not mask[0].equal(mask[0, :1].expand_as(mask[0])), "streams have masks of their own"
 
 
+@pytest.mark.parametrize(("option", "is_fixed"), [({}, True), ({"plain_dropout": True}, False)])
+@pytest.mark.parametrize(("dropout", "layer"), [("decoder_dropout_in", 0), ("dropout", 1)])
+def test_masks_of_what_layers_read(dropout: str, layer: int, option: dict[str, bool], is_fixed: bool) -> None:
+    model = make_model(**{dropout: 0.5, **option}).train()
+    read: list[torch.Tensor] = []
+    layers = model.decoder.stack.layers
+    forward = layers[layer].forward
+
+    def noting(x: torch.Tensor, *more, **keywords):
+        read.append(x)
+        return forward(x, *more, **keywords)
+
+    layers[layer].forward = noting
+    model(torch.randint(2, WORDS, (3, 8)))
+    [dropped] = read
+    is_zero = dropped.eq(0)
+    assert 0 < is_zero.double().mean() < 1
+    assert is_zero.eq(is_zero[:1]).all() == is_fixed
+    assert not is_zero[0].equal(is_zero[0, :1].expand_as(is_zero[0])), "streams have masks of their own"
+
+
 def test_awd_lstm_equals_a_plain_loop() -> None:
     """Embedding, ``torch.nn.LSTM``, tied softmax, by hand: losses and updates over ten windows."""
     torch.manual_seed(3)
@@ -286,7 +307,12 @@ def test_activation_regularization() -> None:
         [extra["undropped_output"][t, b] - extra["undropped_output"][t - 1, b] for t, b in real if t > 0]
     ).float()
     expected = plain / 11 + 2 * dropped.square().mean() + 3 * changes.square().mean()
-    torch.testing.assert_close(loss_of(alpha=2, beta=3), expected, rtol=1e-6, atol=1e-6)
+    loss = loss_of(alpha=2, beta=3)
+    torch.testing.assert_close(loss, expected, rtol=1e-6, atol=1e-6)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    gradients = torch.autograd.grad(loss, trained)
+    for found, wanted in zip(gradients, torch.autograd.grad(expected, trained), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-7)
     assert loss_of() == plain / 11
     model.eval()
     assert criterion_of(alpha=2, beta=3)(model, sample)[0] == criterion_of()(model, sample)[0]

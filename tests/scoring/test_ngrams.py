@@ -15,6 +15,12 @@ def test_unigrams() -> None:
     assert values == pytest.approx([math.log(4 / 10), math.log(1 / 10), math.log(3 / 10)])
 
 
+def test_longer_ones_give_unknown_words_no_probability() -> None:
+    [values] = ngram_log_probabilities(["a a b", "a"] * 3, ["a zebra"], order=3)
+    assert values[1] == -math.inf
+    assert math.isfinite(values[0]) and math.isfinite(values[2])
+
+
 def test_longer_ones_know_what_follows() -> None:
     train = ["a b c"] * 20 + ["c b"]
     unigrams, trigrams = (ngram_log_probabilities(train, ["a b c", "a b"], order) for order in (1, 3))

@@ -59,13 +59,14 @@ def test_averages_validate_and_are_saved(uninterrupted: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "interruption",
-    [["--max-update", 46], ["--max-epoch", 4], ["--max-epoch", 5]],
-    ids=["in an epoch", "after an epoch", "after a later epoch"],
+    [["--max-update", 46], ["--max-epoch", 4], ["--max-epoch", 5], ["--max-update", 91]],
+    ids=["in an epoch", "after an epoch", "after a later epoch", "while it averages"],
 )
 def test_interrupted_training_ends_the_same(
     running_text: Path, tmp_path: Path, uninterrupted: dict[str, Any], interruption: list[object]
 ) -> None:
-    train(running_text, tmp_path, *RECIPE, *interruption)
+    state = train(running_text, tmp_path, *RECIPE, *interruption)["last_optimizer_state"]
+    assert state["is_averaging"] == (interruption[-1] == 91)
     assert_same(train(running_text, tmp_path, *RECIPE, "--max-update", 95), uninterrupted)
 
 
@@ -170,7 +171,8 @@ def test_small_differences_of_validation_losses_count(running_text: Path, tmp_pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--batch-size", 5000], "tokens, and cannot be 5,000 streams: lower --batch-size"),
+        (["--batch-size", 5000], "the training text has .* cannot be 5,000 streams: lower --batch-size$"),
+        (["--batch-size-valid", 500], "the text has .* cannot be 500 streams: lower --batch-size-valid"),
         (["--tokens-per-sample", 2000], "which in 4 streams is less than a window of 2,000"),
         (["--valid-subset", "valid1"], "valid1.bin: no such set"),
         (
@@ -196,3 +198,9 @@ def test_the_hub_interface_is_refused(running_text: Path) -> None:
     task = StreamingLanguageModelingTask.setup_task(StreamingLanguageModelingConfig(data=str(running_text / "bin")))
     with pytest.raises(InputError, match="scripts/generate_text.sh writes text, and scripts/perplexity.sh reads it"):
         task.build_dataset_for_inference([torch.tensor([4])], [1])
+
+
+def test_fairseq_generate_is_refused(running_text: Path) -> None:
+    task = StreamingLanguageModelingTask.setup_task(StreamingLanguageModelingConfig(data=str(running_text / "bin")))
+    with pytest.raises(InputError, match="a language model translates nothing: scripts/generate_text.sh writes text"):
+        task.build_generator([], None)
