@@ -1,12 +1,15 @@
-"""Which words of a text a classifier's max pooling takes its features from."""
+"""Which words of a text a model of labelled texts takes its features from: by max pooling or by attentive pooling."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from fairseq import checkpoint_utils
+from fairseq.tasks import FairseqTask
+from torch import Tensor
 
 from .. import register
 from ..checkpoints import checked_checkpoint
@@ -14,6 +17,8 @@ from ..errors import InputError
 from ..experiments.prepared_data import PreparedData
 from ..models.sequence_classifier import SequenceClassifier
 from ..models.sequence_pair_classifier import SequencePairClassifier
+from ..models.sequence_ranker import SequenceRanker
+from ..modules import pool
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class PickedText:
 
     Attributes:
         words: of the text, as the model reads them
-        shares: of the features whose maximum is at each word; they add up to 1
+        shares: of the features whose maximum is at each word, or the word's weight; they add up to 1
     """
 
     words: list[str]
@@ -34,9 +39,9 @@ class PickedWords:
     """One example.
 
     Attributes:
-        texts: its text, or both of a pair
-        label: its class
-        predicted: what the model takes it for
+        texts: its text, or both of a pair; of rankings a question and the candidate that is put first
+        label: its class; 1 of a right candidate
+        predicted: what the model takes it for; of rankings the score
     """
 
     texts: list[PickedText]
@@ -45,44 +50,68 @@ class PickedWords:
 
 
 def picked_words(checkpoint: Path, data: PreparedData, count: int, subset: str = "test") -> list[PickedWords]:
-    """Runs a classifier over some examples, spread over a set.
+    """Runs a model over some examples, spread over a set.
 
     Args:
-        checkpoint: of a ``sequence_classifier`` or ``sequence_pair_classifier`` with max pooling
+        checkpoint: of a model of labelled texts with max or attentive pooling
         data: what it was trained on
-        count: how many examples
+        count: how many examples, or questions
         subset: of which set
 
     Raises:
-        InputError: the model is another, or has no max pooling.
+        InputError: the model is another, or picks no words.
     """
     register()
     checked_checkpoint(checkpoint)
     overrides = {"data": str(data.folder / "bin")}
     [model], _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
-    if not isinstance(model, (SequenceClassifier, SequencePairClassifier)) or "max" not in model.poolings:
-        raise InputError(f"{checkpoint}: no classifier of texts with max pooling")
+    is_classifier = isinstance(model, (SequenceClassifier, SequencePairClassifier)) and "max" in model.poolings
+    if not is_classifier and not isinstance(model, SequenceRanker):
+        raise InputError(f"{checkpoint}: no model of labelled texts that picks words")
     model.eval()
     task.load_dataset(subset)
     dataset = task.dataset(subset)
     number = len(dataset)
-    found = []
+    samples = (dataset.collater([dataset[index]]) for index in range(0, number, max(1, number // count))[:count])
+    of_sample = _of_classifier if is_classifier else _of_ranker
     with torch.no_grad():
-        for index in range(0, number, max(1, number // count))[:count]:
-            sample = dataset.collater([dataset[index]])
-            net_input = sample["net_input"]
-            texts = []
-            for side in ("src", "other")[: len(task.inputs)]:
-                tokens, lengths = (net_input[f"{side}_{name}"] for name in ("tokens", "lengths"))
-                positions = model.pooled(tokens, lengths, net_input.get(f"{side}_tags")).positions["max"][0]
-                shares = torch.bincount(positions, minlength=int(lengths[0])).float() / len(positions)
-                words = [task.dictionary[token] for token in tokens[0, : int(lengths[0])].tolist()]
-                texts.append(PickedText(words, shares.tolist()))
-            found.append(
-                PickedWords(
-                    texts,
-                    task.labels[int(sample["target"].view(-1)[0])],
-                    task.labels[int(model(**net_input)[0].argmax())],
-                )
-            )
-    return found
+        return [of_sample(model, task, sample) for sample in samples]
+
+
+def _of_classifier(
+    model: SequenceClassifier | SequencePairClassifier, task: FairseqTask, sample: dict[str, Any]
+) -> PickedWords:
+    net_input = sample["net_input"]
+    texts = []
+    for side in ("src", "other")[: len(task.inputs)]:
+        tokens, lengths = (net_input[f"{side}_{name}"] for name in ("tokens", "lengths"))
+        positions = model.pooled(tokens, lengths, net_input.get(f"{side}_tags")).positions["max"][0]
+        texts.append(_picked(task, tokens[0], _shares(positions, int(lengths[0]))))
+    label = task.labels[int(sample["target"].view(-1)[0])]
+    return PickedWords(texts, label, task.labels[int(model(**net_input)[0].argmax())])
+
+
+def _of_ranker(model: SequenceRanker, task: FairseqTask, sample: dict[str, Any]) -> PickedWords:
+    net_input = sample["net_input"]
+    scores = model(**net_input)
+    first = int(scores.argmax())
+    tokens = (net_input["src_tokens"], net_input["candidate_tokens"][first : first + 1])
+    lengths = (net_input["src_lengths"], net_input["candidate_lengths"][first : first + 1])
+    encoded = [model.encoder(*text) for text in zip(tokens, lengths, strict=True)]
+    if model.attention is not None:
+        weights = model.attention.weights(*encoded[0], *encoded[1])
+        shares = [own[0, : int(length[0])] for own, length in zip(weights, lengths, strict=True)]
+    else:
+        shares = [_shares(pool(*text, ["max"]).positions["max"][0], int(text.lengths[0])) for text in encoded]
+    texts = [_picked(task, of_text[0], of_words) for of_text, of_words in zip(tokens, shares, strict=True)]
+    return PickedWords(texts, str(int(sample["target"][first])), f"{float(scores[first]):.3f}")
+
+
+def _shares(positions: Tensor, length: int) -> Tensor:
+    """Of the features (F,) whose maximum is at each word (length,)."""
+    return torch.bincount(positions, minlength=length).float() / len(positions)
+
+
+def _picked(task: FairseqTask, tokens: Tensor, shares: Tensor) -> PickedText:
+    words = [task.dictionary[token] for token in tokens[: len(shares)].tolist()]
+    return PickedText(words, shares.tolist())

@@ -32,8 +32,13 @@ def decoded_lines(path: Path) -> Iterator[str]:
         print(f"warning: {path}, line {first}: not UTF-8, as {others:,} others are; it is taken for Latin-1")
 
 
-def labelled_lines(paths: Sequence[Path], separator: str) -> Iterator[Example]:
+def labelled_lines(paths: Sequence[Path], separator: str, skips_empty: bool = False) -> Iterator[Example]:
     """``label SEPARATOR text`` of each line.
+
+    Args:
+        paths: the files
+        separator: a tab or a space
+        skips_empty: a text that is empty is left out, with a warning
 
     Raises:
         InputError: a line has no text; the message names file and line.
@@ -42,7 +47,14 @@ def labelled_lines(paths: Sequence[Path], separator: str) -> Iterator[Example]:
         for number, line in enumerate(decoded_lines(path), 1):
             label, found, text = line.strip(" ").partition(separator)
             place = f"{path}, line {number}"
-            if not found or not text.strip():
+            if not found:
                 shown = "a tab" if separator == "\t" else "a space"
                 raise InputError(f"{place}: 'label text' was expected, {shown} between them")
+            if not text.strip():
+                if not skips_empty:
+                    raise InputError(
+                        f"{place}: there is no text after the label {label!r}; write it or remove the line"
+                    )
+                print(f"warning: {place}: there is no text after the label {label!r}; the line is left out")
+                continue
             yield Example((text,), label, place)

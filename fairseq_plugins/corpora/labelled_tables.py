@@ -38,8 +38,8 @@ def read_table(paths: Sequence[Path], columns: Sequence[str], separator: str | N
         separator: between columns; None for JSON lines.
 
     Raises:
-        InputError: a column is missing, a line is no JSON, or a value in it no string and no number; the message names
-            file and line.
+        InputError: a column is missing, a line has more columns than the first one, a line is no JSON, or a value in it
+            no string and no number; the message names file and line.
     """
     by_number = separator is not None and all(map(str.isdecimal, columns))
     if by_number and not all(map(int, columns)):
@@ -52,6 +52,12 @@ def read_table(paths: Sequence[Path], columns: Sequence[str], separator: str | N
                 yield place, [_json_value(place, line, name) for name in columns]
                 continue
             cells = line.split(separator)
+            if number == 1:
+                width = len(cells)
+            elif len(cells) > width:
+                raise InputError(
+                    f"{place}: the line has {len(cells)} columns, and the first line {width}; a text must have no tab"
+                )
             if places is None:
                 for name in columns:
                     if name not in cells:
@@ -134,6 +140,8 @@ def main() -> None:
     tags = arguments.tags or []
     if tags and len(tags) != len(arguments.text):
         raise InputError(f"{len(tags)} columns of tags for {len(arguments.text)} of texts; give one for each")
+    if arguments.group and tags:
+        raise InputError("--group with --tags: what ranks candidates reads no tags; leave one of them out")
     if arguments.group and len(arguments.text) != 2:
         raise InputError("--group ranks candidates: give --text twice, the question's column and the candidate's")
     columns = [*arguments.text, arguments.label, *tags, *([arguments.group] if arguments.group else [])]

@@ -215,8 +215,10 @@ class LabelledTextsRun(Run):
         learned = [examples for name, examples in kept.items() if name == "train" or "held_out" in counts[name]]
         found = {example.label for examples in learned for example in examples}
         labels = list(RANKING_LABELS) if steps.is_ranking else sorted(found)
-        for examples in kept.values():
+        for name, examples in kept.items():
             check_labels(examples, labels)
+            if name != "train":
+                counts[name]["in_training"] = self._warn_of_shared_texts(name, examples, kept["train"])
         if len(labels) < 2:
             raise InputError(f"every training text has the label {labels[0]!r}: two classes are the fewest")
         with (
@@ -227,6 +229,25 @@ class LabelledTextsRun(Run):
                 self._write_split(name, examples, raw, tokens)
                 counts[name]["kept"] = len(examples)
         return {"splits": counts, "labels": labels}
+
+    def _warn_of_shared_texts(self, name: str, examples: Sequence[Example], train: Sequence[Example]) -> int:
+        """How many examples of a held-out set have texts that are in the training set too; some are worth a warning."""
+
+        def texts_of(example: Example) -> tuple[str, ...]:
+            texts = (" ".join(text.split()) for text in example.texts)
+            return tuple(text.lower() if self.preparation.lowercase else text for text in texts)
+
+        labels: dict[tuple[str, ...], set[str]] = {}
+        for example in train:
+            labels.setdefault(texts_of(example), set()).add(example.label)
+        shared = [example for example in examples if texts_of(example) in labels]
+        if shared:
+            same = sum(example.label in labels[texts_of(example)] for example in shared)
+            print(
+                f"warning: {len(shared):,} of the {len(examples):,} texts of {name} are in the training set too, word "
+                f"for word, {same:,} of them with the same label: scores are higher for it"
+            )
+        return len(shared)
 
     def _sets(self) -> tuple[dict[str, list[Example]], dict[str, dict[str, int]]]:
         """The examples of each split that are kept, and how many there were."""

@@ -3,7 +3,8 @@
     python -m fairseq_plugins.corpora.reviews --input amazon_reviews --set books --output work/reviews_books/data
 
 The folder holds ``<set>.task.train`` and ``<set>.task.test`` (or ``.gz``), about 1,600 and 400 lines of ``label TAB
-text``. 200 training reviews are held out for validation. ``scripts/prepare_reviews.sh`` runs this.
+text``. 200 training reviews are held out for validation. One line of ``sports`` has no text, as published: it is left
+out. ``scripts/prepare_reviews.sh`` runs this.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def main() -> None:
         preparation,
         inputs,
         arguments.output,
-        lambda paths: labelled_lines(paths, "\t"),
+        lambda paths: labelled_lines(paths, "\t", skips_empty=True),
         arguments.workers,
         arguments.vectors,
     )

@@ -72,6 +72,8 @@ def epochs(path: Path = DATA / "ten_epochs_multi30k.json") -> str:
         "options": [_code(run["options"]) for run in runs],
         "seed": [str(run["seed"]) for run in runs],
     }
+    # Where no run has options of its own there is no such column.
+    columns = {heading: cells for heading, cells in columns.items() if {*cells} != {NOTHING}}
     return "\n".join(markdown(columns | _development(runs, "epoch", 2)))
 
 

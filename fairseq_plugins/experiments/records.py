@@ -376,7 +376,13 @@ def record(
     return write(made, statistics=None if statistics is None else {name: statistics})
 
 
-def record_baseline(dataset: str, system: str, scores: Mapping[str, Any], subset: str = "test") -> Path:
+def record_baseline(
+    dataset: str,
+    system: str,
+    scores: Mapping[str, Any],
+    subset: str = "test",
+    statistics: Mapping[str, np.ndarray] | None = None,
+) -> Path:
     """Writes the record of what is not trained: the text of a rule, scored.
 
     Args:
@@ -384,12 +390,14 @@ def record_baseline(dataset: str, system: str, scores: Mapping[str, Any], subset
         system: what it is called there
         scores: as in ``results.json``
         subset: the set's own name
+        statistics: set → a row for each sentence, (N, K)
 
     Returns:
         The file.
     """
     scored = {subset: metric_values(scores)}
-    return write(Record(dataset, system, scores=scored, revision=results.git_revision(), date=_today()))
+    made = Record(dataset, system, scores=scored, revision=results.git_revision(), date=_today())
+    return write(made, statistics=statistics)
 
 
 def write(made: Record, root: Path | None = None, statistics: Mapping[str, np.ndarray] | None = None) -> Path:

@@ -1,6 +1,6 @@
 """Word overlap, which a ranker has to beat: how many different words of the question a candidate has.
 
-    python -m fairseq_plugins.experiments.word_overlap work/wikiqa/data [--subset test] [--work DIR]
+    python -m fairseq_plugins.experiments.word_overlap work/wikiqa/data [--subset test] [--work DIR] [--record wikiqa]
 
 Punctuation does not count. Candidates that have as many are put in an order that a seed draws, as those of models are.
 """
@@ -16,11 +16,14 @@ from ..files import read_lines
 from ..scoring.metrics import Outputs, metric_named
 from ..scoring.predictions import write_predictions
 from ..terminal import table
-from . import results
+from . import records, results
 from .classification import labelled_texts
 from .command_line import main_of
 from .decoding import decoding_of
 from .prepared_data import PreparedData
+
+SYSTEM = "word_overlap"
+"""What it is called among recorded systems."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -31,6 +34,9 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("data", type=Path, help="prepared questions with candidates")
     parser.add_argument("--subset", default="test", help="which set; default: test")
     parser.add_argument("--work", type=Path, help="where results.json and generate/ go")
+    parser.add_argument(
+        "--record", metavar="DATASET", help="keep the scores in results/DATASET, beside those of models"
+    )
     options = parser.parse_args(arguments)
     data = PreparedData.load(options.data)
     if not labelled_texts(data).is_ranking:
@@ -47,6 +53,9 @@ def main(arguments: Sequence[str]) -> None:
         write_predictions(options.work / "generate" / f"{options.subset}.predicted.tsv", outputs, [])
         kept = found if options.subset == "test" else {"subsets": {options.subset: found}}
         results.update(options.work, **kept)
+    if options.record is not None:
+        statistics = {options.subset: metric.statistics(outputs, references)}
+        print(f"record: {records.record_baseline(options.record, SYSTEM, found, options.subset, statistics)}")
     row = {"system": "word overlap", "set": options.subset, "candidates": len(scores)}
     print(table([row | {column.label: found[column.key] for column in metric.columns}]))
 

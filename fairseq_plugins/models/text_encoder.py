@@ -4,6 +4,7 @@ RCRN (Tay, Luu and Hui 2018), Section 4.2. Symbols: B batch, T tokens, E what is
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configurations' fields.
+import math
 from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Optional
@@ -176,15 +177,16 @@ def load_word_vectors(embedding: nn.Embedding, dictionary: Dictionary, path: str
     Words may hold spaces, as some of GloVe's do. A first line of two numbers, as word2vec's, is skipped.
 
     Raises:
-        InputError: a vector is of another size or no numbers, or no word of the dictionary has one.
+        InputError: a vector is of another size or not of finite numbers, or no word of the dictionary has one.
     """
-    size, found, rows = embedding.embedding_dim, [], []
+    size, found, rows, first = embedding.embedding_dim, [], [], 1
     for number, line in enumerate(read_lines(path), 1):
         cells = line.rstrip().split(" ")
         if number == 1 and len(cells) == 2 and all(map(str.isdecimal, cells)):
+            first = 2
             continue
         word, numbers = " ".join(cells[:-size]), cells[-size:]
-        if len(cells) <= size or (len(cells) > size + 1 and number == 1):
+        if len(cells) <= size or (len(cells) > size + 1 and number == first):
             raise InputError(f"{path}, line {number}: a vector of {len(cells) - 1} numbers, but --embed-dim is {size}")
         if word not in dictionary:
             continue
@@ -192,6 +194,8 @@ def load_word_vectors(embedding: nn.Embedding, dictionary: Dictionary, path: str
             rows.append([float(text) for text in numbers])
         except ValueError as error:
             raise InputError(f"{path}, line {number}: {error}; numbers between spaces were expected") from None
+        if not all(map(math.isfinite, rows[-1])):
+            raise InputError(f"{path}, line {number}: the vector of {word!r} is not of finite numbers; remove the line")
         found.append(dictionary.index(word))
     if not found:
         raise InputError(f"{path}: none of its words is in the dictionary; is it of the same language and case?")

@@ -2,8 +2,8 @@
 
     s ← decay · s + (1 − decay) · g²,  s = 1 at the start      v ← momentum · v + lr · g / √(s + ε)      w ← w − v
 
-``torch.optim.RMSprop`` starts from s = 0 and adds ε outside the root, so that its first steps are ten times longer at
-decay 0.9, where g is small.
+``torch.optim.RMSprop`` starts from s = 0 and adds ε outside the root. At decay 0.9 its first step is 3.2 times the
+learning rate however small g is; here it is 1.05 times the learning rate times g, where g is small.
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.

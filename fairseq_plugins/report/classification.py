@@ -1,4 +1,4 @@
-"""What a page shows of classifiers: confusion matrices, and the words that pooling picked."""
+"""What a page shows of models of labelled texts: confusion matrices, and the words that pooling picked."""
 
 from __future__ import annotations
 
@@ -84,14 +84,15 @@ def draw_confusion(matrix: Sequence[Sequence[int]], classes: Sequence[str]) -> F
 
 
 def picked_words_table(work: Path, data: PreparedData) -> list[ReportTable]:
-    """Which words the maximum over time was taken from, in some texts of the test set; none where nobody knows.
+    """Which words pooling took its features from, in some texts of the test set; none where nobody knows.
 
     Args:
         work: of an experiment
         data: its prepared data
     """
     path = Path(results.load(work).get("checkpoint", ""))
-    if data.preparation.metric != "accuracy" or not path.is_file():
+    is_ranking = data.preparation.metric == "ranking"
+    if (data.preparation.metric != "accuracy" and not is_ranking) or not path.is_file():
         return []
     # Not at the head of the file: it imports fairseq.
     from ..analysis.picked_words import picked_words
@@ -107,5 +108,9 @@ def picked_words_table(work: Path, data: PreparedData) -> list[ReportTable]:
             order = np.argsort(text.shares)[::-1][:3]
             most = ", ".join(f"{text.words[place]} {100 * text.shares[place]:.0f} %" for place in order)
             rows.append([" ".join(text.words), example.label, example.predicted, most])
-    note = "Shares of the features whose maximum over the text is at a word; the three largest."
-    return [ReportTable("Words that pooling picked", ["Text", "Class", "Predicted", "Picked words"], rows, [note])]
+    notes = ["Shares of the features whose maximum over the text is at a word, or its weight; the three largest."]
+    columns = ["Class", "Predicted"]
+    if is_ranking:
+        columns = ["Label", "Score"]
+        notes.append("Each question is followed by the candidate that is put first; the label 1 says that it is right.")
+    return [ReportTable("Words that pooling picked", ["Text", *columns, "Picked words"], rows, notes)]

@@ -50,6 +50,7 @@ PROGRESS = {
         "Cross-entropy of the symbols to copy, on training sequences that are always new. The dotted line is ln 8, "
         "that of guessing.",
     ),
+    "ranking": Progress("valid", "map", 1.0, "MAP", None, "MAP on the validation set, by updates."),
     "accuracy": Progress("valid", "accuracy", 1.0, "accuracy (%)", None, "Accuracy on the validation set, by updates."),
 }
 """The metric → what is drawn of it."""

@@ -129,7 +129,7 @@ class Metric(ABC):
     """Its numbers, in the order of tables."""
     decoding: ClassVar[str] = "generate"
     """How the outputs that it scores are made: a key of ``experiments.decoding.DECODINGS``."""
-    significance_test: ClassVar[str] = "paired bootstrap (1,000 samples)"
+    significance_test: ClassVar[str] = "paired bootstrap (1,000 samples, as strict as a one-sided test)"
     """What :meth:`compare` does."""
     options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Its own options in commands that score files: name → what argparse takes."""

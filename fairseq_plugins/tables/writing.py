@@ -15,6 +15,7 @@ from typing import Any
 
 from ..experiments.command_line import main_of
 from ..files import atomic_file, write_json
+from ..scoring.metrics import Metric
 from ..versions import add_version_argument
 from .measures import data_of
 from .rows import Result, SeededRun, load_runs, results_of
@@ -78,7 +79,7 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
     notes += table.measure.notes(first[0].found)
     if table.baselines:
         metric = table.measure.metric
-        test = "paired bootstrap (1,000 samples)" if metric is None else metric.significance_test
+        test = Metric.significance_test if metric is None else metric.significance_test
         against = " and ".join(table.baselines)
         notes.append(f"p: {test} against {against} with the same seed, for each seed.")
         if len(seeds) >= 3:

@@ -218,7 +218,8 @@ class LongMemoryTask(FairseqTask):
             with np.load(f"{cfg.data}/{split}.npz") as arrays:
                 found = dict(arrays)
         except FileNotFoundError:
-            raise InputError(f"{cfg.data}/{split}.npz: no such file; run scripts/prepare_pixels.sh again") from None
+            script = f"scripts/prepare_{'copy_memory' if self.is_copying else 'pixels'}.sh"
+            raise InputError(f"{cfg.data}/{split}.npz: no such file; run {script} again") from None
         if self.is_copying:
             symbols = found["symbols"]
             self.datasets[split] = CopyMemoryDataset(len(symbols), cfg.sequence_length, seed, symbols)

@@ -152,7 +152,8 @@ class SequenceRankingTask(LabelledTextsTask):
             names = list(read_lines(Path(self.cfg.data) / "group" / f"{split}.txt"))
             numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
             groups = np.array([numbers[name] for name in names])
-        is_training = split == "train"
+        # An evaluation takes the training set as any other.
+        is_training = split == "train" and not self.cfg.print_predictions
         if is_training and (is_right.all() or not is_right.any()):
             raise InputError(f"{self.cfg.data}: training needs right candidates (label 1) and wrong ones (label 0)")
         negatives = self.cfg.negatives if is_training else 0

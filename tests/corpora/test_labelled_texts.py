@@ -18,6 +18,7 @@ from fairseq_plugins.corpora import (
     sst,
     trec,
 )
+from fairseq_plugins.corpora.labelled_lines import labelled_lines
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation, LabelledTextsRun
 from fairseq_plugins.errors import CommandError, InputError
 from fairseq_plugins.files import read_lines
@@ -105,6 +106,7 @@ def test_json_lines_columns_by_number_pairs_and_tags(tmp_path: Path, monkeypatch
         (ROWS, [("x", "yess")], "did you mean 'yes'?"),
         ([*ROWS, ("  ", "no")], ROWS, "train.tsv, line 7: the text is empty"),
         ([*ROWS, ("alone",)], ROWS, "train.tsv, line 7: the column 'label' is missing: the line has 1 columns, not 2"),
+        ([*ROWS, ("a", "tab", "no")], ROWS, "train.tsv, line 7: the line has 3 columns, and the first line 2; a text"),
         ([*ROWS, ("x", "")], ROWS, "train.tsv, line 7: the label '' is no word"),
         ([(text, "one") for text, _ in ROWS], [("x", "one")], "every training text has the label 'one'"),
         (ROWS, [("a <pad> b", "no")], "test.tsv, line 2: '<pad>' is a symbol of fairseq's own: write it otherwise"),
@@ -124,6 +126,21 @@ def test_tables_that_cannot_be_used(
     assert not (tmp_path / "out").exists(), "nothing is left half written"
 
 
+def test_held_out_texts_that_are_trained_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = table(tmp_path / "train.tsv", [("A  dog", "no"), ("a cat", "yes"), ("a cow", "yes")])
+    test = table(tmp_path / "test.tsv", [("a dog", "no"), ("a cat", "no"), ("a pig", "yes")])
+    options = ["--train", train, "--valid", test, "--text", "text", "--label", "label", "--tokenizer", "none"]
+    prepared = run(labelled_tables, monkeypatch, *options, "--lowercase", "--output", tmp_path / "out")
+    assert prepared.splits["valid"]["in_training"] == 2
+    warning = "warning: 2 of the 3 texts of valid are in the training set too, word for word, 1 of them with the same"
+    assert warning in capsys.readouterr().out
+    assert (
+        run(labelled_tables, monkeypatch, *options, "--output", tmp_path / "cased").splits["valid"]["in_training"] == 1
+    )
+
+
 def test_other_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train, out = table(tmp_path / "train.tsv", ROWS), tmp_path / "out"
 
@@ -138,6 +155,8 @@ def test_other_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "line 1: not JSON" in error_of("--text", "text", "--label", "label", "--format", "jsonl")
     assert "leave none for training" in error_of("--text", "text", "--label", "label", "--valid-share", "0.99")
     assert "give --text twice" in error_of("--text", "text", "--label", "label", "--group", "label")
+    pairs = ["--text", "text", "--text", "text", "--label", "label", "--group", "label", "--tags", "a", "--tags", "b"]
+    assert error_of(*pairs) == "--group with --tags: what ranks candidates reads no tags; leave one of them out"
     assert error_of("--text", "1", "--label", "0") == "the columns 1, 0: the first column is 1, not 0"
     tagged = table(tmp_path / "train.tsv", [("a b", "x", "N"), ("a", "y", "N")], ("text", "label", "tags"))
     assert tagged == train
@@ -307,9 +326,10 @@ def made_earlier(folder: Path) -> None:
     path.write_text(json.dumps(record), encoding="utf-8")
 
 
+@pytest.mark.parametrize("has_tags", [False, True], ids=["ranking", "tags"])
 @pytest.mark.parametrize("is_earlier", [False, True])
 def test_other_columns_are_another_preparation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_earlier: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_earlier: bool, has_tags: bool
 ) -> None:
     header = ("q", "a", "y", "y2", "g", "g2", "t", "t2", "u")
     values = [(q, a, y, str(1 - int(y)), g, f"other {g}", "N", "V", "N") for q, a, y, g in ranked(25)]
@@ -317,25 +337,24 @@ def test_other_columns_are_another_preparation(
     train, out = table(tmp_path / "train.tsv", rows, header), tmp_path / "out"
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("so 1 2\n", encoding="utf-8")
-    options = {"--train": train, "--label": "y", "--group": "g", "--vectors": vectors, "--output": out}
-    more = ["--text", "q", "--text", "a", "--tags", "t", "--tags"]
+    options = {"--train": train, "--label": "y", "--vectors": vectors, "--output": out}
+    if not has_tags:
+        options["--group"] = "g"
 
     def prepared(tags: str = "t2", **others: object) -> LabelledTextsPreparation:
         chosen = options | {f"--{name}": value for name, value in others.items()}
-        return run(labelled_tables, monkeypatch, *more, tags, *(part for option in chosen.items() for part in option))
+        more = ["--text", "q", "--text", "a", *(["--tags", "t", "--tags", tags] if has_tags else [])]
+        return run(labelled_tables, monkeypatch, *more, *(part for option in chosen.items() for part in option))
 
     prepared()
     if is_earlier:
         made_earlier(out)
     record = (out / "preparation.json").read_bytes()
     prepared()
-    for name, others in {
-        "label": {"label": "y2"},
-        "group": {"group": "g2"},
-        "tag_columns": {"tags": "u"},
-        "label, group": {"label": "y2", "group": "g2"},
-        "seed": {"seed": 5},
-    }.items():
+    of_kind = {"tag_columns": {"tags": "u"}, "label, tag_columns": {"label": "y2", "tags": "u"}}
+    if not has_tags:
+        of_kind = {"group": {"group": "g2"}, "label, group": {"label": "y2", "group": "g2"}}
+    for name, others in {"label": {"label": "y2"}, **of_kind, "seed": {"seed": 5}}.items():
         # Where the record does not say it, other questions of the training set look like other columns.
         listed = f"{name}.*" if is_earlier else name
         with pytest.raises(InputError, match=rf"out was prepared otherwise \({listed}\): remove it, or name another"):
@@ -383,7 +402,7 @@ def test_trec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run(trec, monkeypatch, *options, "--output", tmp_path / "wrong")
 
 
-def test_sst_and_reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sst_and_reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for name in "train", "dev", "test":
         (tmp_path / f"stsa.fine.{name}").write_text("4 a good film .\n0 bad .\n", encoding="utf-8")
     prepared = run(sst, monkeypatch, "--input", tmp_path, "--output", tmp_path / "sst")
@@ -395,6 +414,17 @@ def test_sst_and_reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     prepared = run(reviews, monkeypatch, "--input", tmp_path, "--set", "books", "--output", tmp_path / "books")
     assert (prepared.splits["train"]["kept"], prepared.splits["valid"]["kept"]) == (60, 200)
     assert prepared.encode("It isn't (at all) good. No!") == "it is n't ( at all ) good . no !"
+    # "sports" has such a line as published.
+    (tmp_path / "sports_outdoors.task.train").write_bytes(reviewed + b"0\t\n")
+    (tmp_path / "sports_outdoors.task.test").write_bytes(b"1\tIt 's review 5\n0\tit 's review 7\n0\tnew\n")
+    capsys.readouterr()
+    prepared = run(reviews, monkeypatch, "--input", tmp_path, "--set", "sports", "--output", tmp_path / "sports")
+    assert prepared.splits["train"]["read"] == 260
+    in_training = [f"it 's review {number}" in lines(tmp_path / "sports/raw/train.input0") for number in (5, 7)]
+    assert prepared.splits["test"]["in_training"] == sum(in_training)
+    printed = capsys.readouterr().out
+    assert "sports_outdoors.task.train, line 261: there is no text after the label '0'; the line is left out" in printed
+    assert (f"{sum(in_training)} of the 3 texts of test are in the training set too" in printed) == any(in_training)
     (tmp_path / "MR.task.train").write_bytes(reviewed)
     (tmp_path / "MR.task.test").write_bytes(reviewed)
     whole = run(reviews, monkeypatch, "--input", tmp_path, "--set", "mr", "--output", tmp_path / "mr")
@@ -480,3 +510,14 @@ def test_a_record_of_another_kind(tmp_path: Path) -> None:
         LabelledTextsPreparation(texts=["a", "b", "c"])
     with pytest.raises(InputError, match="unknown tokenizer 'mose'"):
         LabelledTextsPreparation(texts=["a"], tokenizer="mose")
+
+
+@pytest.mark.parametrize("name", reviews.SETS)
+def test_published_reviews_are_read(name: str) -> None:
+    folder = Path(__file__).resolve().parents[3] / "shared" / "data" / "amazon_reviews"
+    if not folder.is_dir():
+        pytest.skip("the published review sets (shared/data/amazon_reviews) are not here")
+    for split, fewest in ("train", 1100), ("test", 300):
+        path = reviews.find(folder, f"{reviews.SETS[name]}.task.{split}")
+        examples = list(labelled_lines([path], "\t", skips_empty=True))
+        assert len(examples) > fewest and {example.label for example in examples} == {"0", "1"}

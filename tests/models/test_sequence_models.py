@@ -140,6 +140,9 @@ def test_given_vectors_are_not_trained(tmp_path: Path) -> None:
         (["w0 1 2"], "vectors.txt, line 1: a vector of 2 numbers, but --embed-dim is 3"),
         (["w0 1 2 3 4"], "vectors.txt, line 1: a vector of 4 numbers, but --embed-dim is 3"),
         (["w0 1 2 x"], "vectors.txt, line 1: could not convert string to float: 'x'; numbers between spaces"),
+        (["9 2", "w0 1 2"], "vectors.txt, line 2: a vector of 2 numbers, but --embed-dim is 3"),
+        (["9 5", "w0 1 2 3 4 5"], "vectors.txt, line 2: a vector of 5 numbers, but --embed-dim is 3"),
+        (["w0 1 2 3", "w2 1 nan 3"], "vectors.txt, line 2: the vector of 'w2' is not of finite numbers"),
         (["other 1 2 3"], "vectors.txt: none of its words is in the dictionary; is it of the same language"),
     ],
 )

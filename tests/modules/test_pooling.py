@@ -48,6 +48,19 @@ def test_attentive_pooling_by_hand() -> None:
     torch.testing.assert_close(r_a, a[0])
 
 
+def test_attentive_pooling_is_its_equations() -> None:
+    torch.manual_seed(0)
+    pooling = AttentivePooling(3).double()
+    q, a = torch.randn(4, 2, 3).double(), torch.randn(5, 2, 3).double()
+    lengths = torch.tensor([4, 2]), torch.tensor([3, 5])
+    r_q, r_a = pooling(q, lengths[0], a, lengths[1])
+    for row in range(2):
+        own_q, own_a = q[: lengths[0][row], row].t(), a[: lengths[1][row], row].t()  # (D, T), (D, S)
+        g = torch.tanh(own_q.t() @ pooling.weight @ own_a)
+        torch.testing.assert_close(r_q[row], own_q @ g.amax(dim=1).softmax(0))
+        torch.testing.assert_close(r_a[row], own_a @ g.amax(dim=0).softmax(0))
+
+
 def test_words_by_characters() -> None:
     torch.manual_seed(0)
     encoder = CharacterEncoder(["a", "ab", "ba", "abcdef"], embed_dim=3, hidden_size=2, longest=4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -130,6 +131,21 @@ def test_candidates_are_ranked(tmp_path: Path) -> None:
     pairs = [f"{group} {label}" for group, label in zip(groups, labels, strict=True)]
     expected = metric_named("ranking").scores(Outputs(scores, scores), References([pairs], [pairs]))
     assert {name: results[name] for name in ("map", "mrr")} == {name: expected[name] for name in ("map", "mrr")}
+    # The training set is evaluated as any other.
+    place = ["--work", tmp_path / "work", "--data", data, "--gpus", 0]
+    script("evaluate", CHECKOUT / "configs/wikiqa/ap_bilstm.yaml", *place, "--subset", "train")
+    script("report", tmp_path / "work", "--output", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "MAP on the validation set" in page and "the candidate that is put first" in page
+    for kind in "ap_bilstm", "bilstm":
+        if kind == "bilstm":
+            trained("wikiqa/bilstm.yaml", data, tmp_path / kind, *SMALL)
+        work = tmp_path / ("work" if kind == "ap_bilstm" else kind)
+        found = picked_words(work / "checkpoints" / "checkpoint_best.pt", PreparedData.load(data), 2)
+        assert len(found) == 2 and all(len(example.texts) == 2 and example.label in "01" for example in found)
+        for text in (text for example in found for text in example.texts):
+            assert len(text.words) == len(text.shares) and sum(text.shares) == pytest.approx(1)
+            assert "<pad>" not in text.words
 
 
 def test_pairs_are_classified(tmp_path: Path) -> None:
@@ -166,6 +182,13 @@ def test_long_memory(tmp_path: Path, preparation: Sequence[str], configuration: 
     assert key == "accuracy" or results["copy_cross_entropy"] > 0
 
 
+def one_sentence(finished: subprocess.CompletedProcess[str]) -> str:
+    """The one line that a command that failed says of its error."""
+    assert "Traceback" not in finished.stdout + finished.stderr
+    [sentence] = [line for line in finished.stderr.splitlines() if "error: " in line]
+    return sentence
+
+
 def test_bad_input_is_one_sentence(classifier: tuple[Path, Path], tmp_path: Path) -> None:
     data, work = classifier
     vectors = tmp_path / "vectors.txt"
@@ -173,7 +196,7 @@ def test_bad_input_is_one_sentence(classifier: tuple[Path, Path], tmp_path: Path
     place = [CHECKOUT / "configs/trec/bilstm.yaml", "--work", tmp_path / "work", "--data", data, "--gpus", 0]
     finished = script("train", *place, *SMALL, "--embed-path", vectors, status=None)
     assert finished.returncode != 0
-    assert f"{vectors}, line 1: a vector of 3 numbers, but --embed-dim is 8" in finished.stdout + finished.stderr
+    assert f"{vectors}, line 1: a vector of 3 numbers, but --embed-dim is 8" in one_sentence(finished)
     place[0] = CHECKOUT / "configs/snli/bilstm.yaml"
     finished = script("train", *place, *SMALL, status=None)
-    assert "sequence_pair_classifier reads 2 texts an example; the data has 1" in finished.stdout + finished.stderr
+    assert "sequence_pair_classifier reads 2 texts an example; the data has 1" in one_sentence(finished)

@@ -75,7 +75,7 @@ def test_training_needs_right_and_wrong_candidates(tmp_path: Path, label: int) -
     (tmp_path / "group" / "train.txt").write_text("q1\nq1\n")
     texts = ListDataset([torch.tensor([4])] * 2, [1, 1])
     task = SimpleNamespace(
-        cfg=SimpleNamespace(data=tmp_path, negatives=1, seed=1),
+        cfg=SimpleNamespace(data=tmp_path, negatives=1, seed=1, print_predictions=False),
         dictionary=SimpleNamespace(pad=lambda: 1),
         label_dictionary=SimpleNamespace(index=int),
         texts=lambda _: [texts, texts],
