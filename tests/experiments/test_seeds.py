@@ -85,7 +85,8 @@ def test_one_seed_has_no_interval() -> None:
     run("b", 2, rows_of(0.9))
     [found] = compare_seeds(group("a"), group("b"))
     assert found.interval is None and found.p_value is None and found.together is not None
-    assert found.difference == pytest.approx(10), "of the seed that both have"
+    assert found.difference == pytest.approx(found.system.mean - found.baseline.mean) == pytest.approx(25)
+    assert [seed.difference for seed in found.seeds] == pytest.approx([10])
 
 
 def test_runs_of_a_seed_on_two_machines_count_as_one() -> None:
