@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -34,28 +35,30 @@ def picture(existing: str, path: Path = DATA / "copy_memory.json") -> str:
 
 
 def draw(path: Path) -> Figure:
-    """Validation loss in bits by updates: a panel for each length and cell, a line for each network."""
+    """Validation loss in bits by updates: a row for each length, a column for each cell, a line for each network."""
     runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
-    panels = list(dict.fromkeys((run["length"], run["cell"]) for run in runs))
+    lengths = sorted({run["length"] for run in runs})
+    cells = list(dict.fromkeys(run["cell"] for run in runs))
     # What a network is called begins with its kind.
     kinds = list(dict.fromkeys(run["network"].partition(",")[0] for run in runs))
     colors, markers = system_colors(kinds), dict(zip(kinds, MARKERS, strict=False))
     with style():
-        figure = Figure(figsize=(1.4 + 3.4 * len(panels), 3.6), layout="constrained")
-        plots = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-        for plot, panel in zip(plots, panels, strict=True):
+        figure = Figure(figsize=(1.4 + 3.2 * len(cells), 0.6 + 3.0 * len(lengths)), layout="constrained")
+        panels = figure.subplots(len(lengths), len(cells), sharex=True, sharey=True, squeeze=False)
+        for (row, length), (column, cell) in itertools.product(enumerate(lengths), enumerate(cells)):
+            plot = panels[row, column]
             plot.axhline(NO_KNOWLEDGE, color=INK, linewidth=0.8, linestyle="--")
             for run in runs:
-                if (run["length"], run["cell"]) == panel:
+                if (run["length"], run["cell"]) == (length, cell):
                     kind = run["network"].partition(",")[0]
                     points = sorted((int(updates), bits) for updates, bits in run["validation_bits"].items())
                     look = {"color": colors[kind], "marker": markers[kind], "markersize": 4.5, "linewidth": 1.4}
                     plot.plot(*zip(*points, strict=True), label=kind, **look)
-            plot.set_title(f"T = {panel[0]}, {panel[1]}")
-            plot.set_xlabel("updates")
+            plot.set_title(f"T = {length:,}, {cell}")
             plot.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
             plot.set_ylim(bottom=0)
-        plots[0].set_ylabel("validation loss (bits)")
-        handles = {line.get_label(): line for plot in plots for line in plot.get_lines() if line.get_label() in kinds}
-        add_legend(figure, list(handles.values()))
+        figure.supxlabel("updates")
+        figure.supylabel("validation loss (bits)")
+        lines = [line for plot in panels.flat for line in plot.get_lines() if line.get_label() in kinds]
+        add_legend(figure, list({line.get_label(): line for line in lines}.values()))
     return figure

@@ -151,6 +151,7 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
         "rcrn-table-10-parameters": rcrn_times.parameters,
         "rcrn-table-10-range": rcrn_times.times_as_long,
         "copy-memory-500": lambda: notes.copy_memory(500),
+        "copy-memory-1000": lambda: notes.copy_memory(1000),
     }
 
 

@@ -76,7 +76,7 @@ def test_copy_memory_has_a_row_and_a_line_for_each_network(tmp_path: Path) -> No
     ]
     assert rows(notes.copy_memory(1000, path))[2][-2:] == ["3.000", "3.000"]
     drawn = copy_memory_picture.picture("", path)
-    assert all(text in drawn for text in ("T = 500, tanh", "T = 1000, tanh", ">dilated<", ">plain<"))
+    assert all(text in drawn for text in ("T = 500, tanh", "T = 1,000, tanh", ">dilated<", ">plain<"))
     assert copy_memory_picture.picture(drawn.replace("dilated", "another"), path).count("another"), "not drawn anew"
     path.write_text(json.dumps({"runs": [run]}), encoding="utf-8")
-    assert "T = 1000" not in copy_memory_picture.picture(drawn, path)
+    assert "T = 1,000" not in copy_memory_picture.picture(drawn, path)
