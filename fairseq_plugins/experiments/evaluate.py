@@ -15,6 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoints
+from ..errors import InputError
 from ..files import locked, read_lines
 from ..scoring.metrics import Metric, Outputs
 from ..terminal import table
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str]) -> None:
     work = work_folder(options.work or configuration.default_work)
     configuration.load_extensions()  # the kind of the data may be one of theirs
     data = PreparedData.of(configuration, options.data)
-    results.load(work)  # what is damaged is said before minutes of decoding
+    trained = results.load(work).get("updates")  # what is damaged is said before minutes of decoding
     started(path)
     if options.record:
         records.recordable(configuration, work, options.checkpoint)
@@ -65,8 +66,9 @@ def main(arguments: Sequence[str]) -> None:
     log = work / "generate" / f"{stem}.log"
     refusal = f"{log}: another evaluation of this set is at work; wait for it, or give another --work"
     with locked(log.with_name(f".{stem}.lock"), refusal):
-        outputs = decode(decoding, command, log, data, stem, len(references.tokens[0]))
-        speed = decoding.speed(log)
+        unfinished = log.with_name(f"{stem}.unfinished.log")
+        outputs = decode(decoding, command, unfinished, data, len(references.tokens[0]))
+        speed = decoding.speed(unfinished)
         scores = {
             **metric.scores(outputs, references),
             "decode_sentences_per_second": speed,
@@ -74,6 +76,9 @@ def main(arguments: Sequence[str]) -> None:
             "generate_command": processes.shown(command),
         }
         name = f"{name} with {variant}" if variant else name
+        make_room(work, stem, trained)
+        os.replace(unfinished, log)
+        decoding.write(outputs, log.parent, data, stem)
         keep(work, configuration, stem, name, scores)
     row = {
         "system": f"{configuration.dataset}/{configuration.model}",
@@ -99,15 +104,13 @@ def main(arguments: Sequence[str]) -> None:
         print(f"record: {written}")
 
 
-def decode(decoding: Decoding, command: Sequence[str], log: Path, data: PreparedData, stem: str, count: int) -> Outputs:
-    """Runs a decoding command over ``count`` sentences, and writes what it says to ``log``, and beside it the outputs,
-    whose names begin with ``stem``.
+def decode(decoding: Decoding, command: Sequence[str], log: Path, data: PreparedData, count: int) -> Outputs:
+    """Runs a decoding command over ``count`` sentences, and writes what it says to ``log``.
 
     Raises:
         InputError: the command failed, or left sentences out.
     """
-    unfinished = log.with_name(f"{stem}.unfinished.log")
-    with open(unfinished, "w", encoding="utf-8") as stream, tqdm(total=count, unit=" sentences", disable=None) as bar:
+    with open(log, "w", encoding="utf-8") as stream, tqdm(total=count, unit=" sentences", disable=None) as bar:
 
         def write(line: str) -> None:
             stream.write(line)
@@ -116,11 +119,26 @@ def decode(decoding: Decoding, command: Sequence[str], log: Path, data: Prepared
         # fairseq's own bar would count batches, and its log goes to the standard error.
         status = processes.run(command, write, stderr=subprocess.STDOUT)
     if status != 0:
-        raise processes.failure(command, status, read_lines(unfinished), unfinished)
-    outputs = decoding.outputs(unfinished, data, count)
-    os.replace(unfinished, log)
-    decoding.write(outputs, log.parent, data, stem)
-    return outputs
+        raise processes.failure(command, status, read_lines(log), log)
+    return decoding.outputs(log, data, count)
+
+
+def make_room(work: Path, stem: str, trained: int | None) -> None:
+    """Before the outputs of an earlier evaluation are replaced: its scores do not count any more.
+
+    Args:
+        work: the work folder
+        stem: of the outputs' names
+        trained: the number of updates in ``results.json`` when the checkpoint was read
+
+    Raises:
+        InputError: a training has gone on meanwhile.
+    """
+    with results.changing(work) as found:
+        if found.get("updates") != trained:
+            raise InputError(f"{work}: the training has gone on meanwhile; evaluate again")
+        if stem == "test" and found.pop("checkpoint", None) is not None:
+            results.write(work, found)
 
 
 def keep(work: Path, configuration: Configuration, stem: str, name: str, scores: dict[str, Any]) -> None:

@@ -304,7 +304,7 @@ def recordable(configuration: Configuration, work: Path, checkpoint: str | None)
     found = results.required(work)
     if "updates" not in found:
         raise InputError(f"--record: {work / 'results.json'} tells of no training; train with scripts/train.sh first")
-    if Path(found["config"]).resolve() != configuration.path.resolve():
+    if results.configuration_path(found).resolve() != configuration.path.resolve():
         raise InputError(f"--record: {work} was trained with {found['config']}, not with {configuration.path}")
 
 

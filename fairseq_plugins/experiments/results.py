@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import shlex
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +74,19 @@ def write(work: Path, results: dict[str, Any]) -> None:
     write_json(work / "results.json", results)
 
 
+@contextlib.contextmanager
+def changing(work: Path) -> Iterator[dict[str, Any]]:
+    """Yields what :func:`load` finds, while nobody else changes it."""
+    with locked(work / ".results.lock"):
+        yield load(work)
+
+
 def update(work: Path, **values: Any) -> None:
     """Sets keys in a work folder's ``results.json`` and keeps the others; several processes may do so at once.
 
     Of ``subsets`` the sets that are given are set.
     """
-    with locked(work / ".results.lock"):
-        found = load(work)
+    with changing(work) as found:
         if "subsets" in values:
             values["subsets"] = {**found.get("subsets", {}), **values["subsets"]}
         write(work, {**found, **values})
@@ -106,6 +113,17 @@ def overview(works: Mapping[str, Path]) -> tuple[list[dict[str, Any]], list[str]
     ]
     explained = (line for results in found.values() for metric in metrics for line in metric.explanations(results))
     return rows, list(dict.fromkeys(explained))
+
+
+def configuration_name(path: Path) -> str:
+    """A configuration's path as ``results.json`` has it: below the checkout, or absolute."""
+    path = path.resolve()
+    return str(path.relative_to(CHECKOUT.resolve()) if path.is_relative_to(CHECKOUT.resolve()) else path)
+
+
+def configuration_path(found: Mapping[str, Any]) -> Path | None:
+    """The configuration that a training was started with; it may have gone since. None where none is known."""
+    return CHECKOUT / found["config"] if "config" in found else None
 
 
 def is_evaluated(found: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -76,6 +77,10 @@ def main(arguments: Sequence[str]) -> None:
                     print(f"kept: {done:,} updates, from which the same command goes on", file=sys.stderr)
                 raise
             if status != 0:
+                # Why fairseq-train failed is to be said, even if nothing can be written for the same reason.
+                with contextlib.suppress(OSError):
+                    if (newest := newest_readable_checkpoint(last.parent)) is not None:
+                        write_results(work, newest, configuration, command, resumed)
                 raise processes.failure(command, status, log.last_lines, work / LOG)
         if not last.exists():
             raise InputError(f"fairseq-train left no {last}; was it told --no-save or --no-last-checkpoints?")
@@ -99,21 +104,24 @@ def write_results(
         :func:`training_results` of the checkpoint.
     """
     trained = training_results(read_checkpoint(checkpoint))
-    # Where nothing was trained, what is there is still true; where something was, the scores are not.
-    if "updates" not in results.load(work) or resumed is None or trained["updates"] > resumed["updates"]:
-        description = {
-            "config": str(configuration.path),
-            "command": processes.shown(command),
-            **({"extensions": list(map(str, configuration.extensions))} if configuration.extensions else {}),
-            "parameters": logged_parameters(work / LOG),
-            **trained,
-            "paper": configuration.paper_row(),
-            "device": results.device(command),
-            "machine": results.machine(),
-            "git_revision": results.git_revision(),
-            "versions": versions(results.PACKAGES),
-        }
-        results.write(work, description)
+    with results.changing(work) as found:
+        # Where nothing was trained, what is there is still true, unless a kill kept it from being written; where
+        # something was, the scores are not.
+        is_true = resumed is not None and found.get("updates") == trained["updates"] <= resumed["updates"]
+        if not is_true:
+            description = {
+                "config": results.configuration_name(configuration.path),
+                "command": processes.shown(command),
+                **({"extensions": list(map(str, configuration.extensions))} if configuration.extensions else {}),
+                "parameters": logged_parameters(work / LOG),
+                **trained,
+                "paper": configuration.paper_row(),
+                "device": results.device(command),
+                "machine": results.machine(),
+                "git_revision": results.git_revision(),
+                "versions": versions(results.PACKAGES),
+            }
+            results.write(work, description)
     return trained
 
 

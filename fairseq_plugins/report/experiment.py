@@ -13,7 +13,7 @@ from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
 from ..experiments import configuration as configurations
 from ..experiments import results
-from ..experiments.configuration import CHECKOUT, Configuration
+from ..experiments.configuration import Configuration
 from ..experiments.fairseq_commands import option
 from ..experiments.prepared_data import PreparedData
 from ..experiments.train import STATISTICS
@@ -156,11 +156,8 @@ def _translated_data(work: Path, found: Mapping[str, Any]) -> PreparedData | Non
 
 
 def _configuration(found: Mapping[str, Any]) -> Configuration | None:
-    if "config" not in found:
-        return None
-    # A relative path is that of a training that was started in the checkout.
-    path = CHECKOUT / found["config"]
-    return configurations.load(path) if path.is_file() else None
+    path = results.configuration_path(found)
+    return configurations.load(path) if path is not None and path.is_file() else None
 
 
 def _name(work: Path, configuration: Configuration | None) -> str:

@@ -7,6 +7,7 @@ file: WikiQA's test set has right answers early.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -35,10 +36,13 @@ class Ranking(Metric):
         """(questions, 3): average precision, reciprocal rank, and 1.
 
         Raises:
+            InputError: a score is no number.
             ValueError: not one output for each reference.
         """
         pairs = [reference.rpartition(" ") for reference in references.tokens[0]]
         scores = [float(score) for score in outputs.tokens]
+        if (number := next((number for number, score in enumerate(scores, 1) if math.isnan(score)), None)) is not None:
+            raise InputError(f"the score of candidate {number:,} is nan: the training diverged; lower --lr")
         return question_scores(scores, [label == "1" for _, _, label in pairs], [question for question, _, _ in pairs])
 
     def scores_of(self, summed: np.ndarray) -> np.ndarray:

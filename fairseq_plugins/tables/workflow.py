@@ -50,9 +50,9 @@ def main(arguments: list[str]) -> None:
     if options.table in BENCHMARKS:
         small = ["--steps", "16", "32", "--repetitions", "2"] if options.scale == "small" else []
         sys.exit(subprocess.run([sys.executable, str(BENCHMARKS[options.table]), *small, *extra]).returncode)
-    table = load_table(options.table, options.recipe)
-    if options.data is None:
-        table = with_data(table, options.scale)
+    # Snakemake runs the commands in another folder.
+    data = None if options.data is None else Path(os.path.abspath(options.data))
+    table = with_data(load_table(options.table, options.recipe), options.scale, data)
     if not table.configurations:
         notes = "; ".join(dict.fromkeys(row.missing for row in table.rows if row.missing))
         raise InputError(f"{table.name}: nothing of it can be trained here: {notes}; or try --scale small")
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> None:
         raise InputError("snakemake is not installed: run scripts/install.sh --extras workflow (Python 3.11 or later)")
     if len(set(options.seeds)) < len(options.seeds):
         raise InputError(f"--seeds {' '.join(map(str, options.seeds))}: a seed is there twice")
-    if options.scale == "small" and options.data is not None:
+    if options.scale == "small" and data is not None:
         raise InputError("--data goes with --scale paper: the small scale makes its own corpus")
     if options.max_update is not None and options.max_update < 1:
         raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> None:
     if not profile and gpus > available_gpus():
         raise InputError(f"--gpus {gpus}: PyTorch sees {available_gpus()} GPUs here; 0 is the CPU")
     work = work_folder(options.work or CHECKOUT / "work" / "reproduce" / options.scale)
-    plan = plan_of(table, work, options.scale, options.seeds, gpus, options.data, options.max_update)
+    plan = plan_of(table, work, options.scale, options.seeds, gpus, data, options.max_update)
     if not options.dry_run:
         check_data(plan)
 
@@ -167,6 +167,7 @@ def plan_of(
             experiments[folder] = {"command": command, "requires": requires, "data": str(prepared)}
     made = [sys.executable, "-m", "fairseq_plugins.tables.writing", table.name, "--scale", scale]
     made += [] if table.recipe is None else ["--recipe", table.recipe]
+    made += [] if data is None else ["--data", str(data)]
     made += ["--work", str(work), "--seeds", *map(str, seeds)]
     return {
         "corpora": corpora,

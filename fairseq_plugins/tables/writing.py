@@ -35,9 +35,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--scale", choices=SCALES, default="paper")
     parser.add_argument("--recipe")
+    parser.add_argument("--data", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     options = parser.parse_args(arguments)
-    table = with_data(load_table(options.table, options.recipe), options.scale)
+    table = with_data(load_table(options.table, options.recipe), options.scale, options.data)
     runs = {
         row.system: load_runs(table, row, options.work, options.seeds, options.scale)
         for row in table.rows

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from fairseq_plugins.corpora.builtin import (
     generate_summarization,
     generate_translation,
     german,
+    labelled,
     tokens,
     word_for_word,
 )
@@ -453,18 +455,29 @@ def test_reflexive_and_swapped_verbs() -> None:
 SMALL = ("--train", "50", "--valid", "5", "--test", "6")
 
 
-def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str, command: Callable[[], None] = main) -> None:
     monkeypatch.setattr(sys, "argv", ["builtin", *arguments])
-    main()
+    command()
 
 
-def test_a_folder_with_something_else_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for task in "translation", "summarization", "translation":
-        _run(monkeypatch, "--task", task, "--output", str(tmp_path / "corpus"), *SMALL)
-    assert (tmp_path / "corpus" / "train.de").is_file()
+@pytest.mark.parametrize(
+    ("command", "tasks"),
+    [
+        (main, ("translation", "summarization", "translation")),
+        (main, ("language_model", "language_model")),
+        (labelled.main, ("classification", "ranking")),
+    ],
+)
+def test_a_folder_with_something_else_is_left_alone(
+    command: Callable[[], None], tasks: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ("--output", str(tmp_path / "corpus"))
+    for task in tasks:
+        _run(monkeypatch, "--task", task, *folder, *SMALL, command=command)
+    assert [path.name for path in (tmp_path / "corpus").glob("train.*")]
     (tmp_path / "corpus" / "thesis").write_text("the only copy", encoding="utf-8")
     with pytest.raises(SystemExit):
-        _run(monkeypatch, "--output", str(tmp_path / "corpus"), *SMALL)
+        _run(monkeypatch, "--task", tasks[0], *folder, *SMALL, command=command)
     assert (tmp_path / "corpus" / "thesis").read_text(encoding="utf-8") == "the only copy"
 
 

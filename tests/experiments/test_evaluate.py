@@ -14,8 +14,10 @@ import torch
 from fairseq_plugins.checkpoints import read_checkpoint
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import evaluate, fairseq_commands, processes
+from fairseq_plugins.experiments import evaluate, fairseq_commands, processes, results
+from fairseq_plugins.experiments.decoding import Generation
 from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.scoring.bleu import Bleu
 
 from .test_configuration import write
 from .test_training_record import CHECKPOINT
@@ -149,3 +151,45 @@ def test_a_failed_decoding_keeps_what_was_there(
     with pytest.raises(InputError, match="^fairseq-generate ended with exit status 1: Exception: Size of sample #1 is"):
         evaluate.main(arguments)
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_training_that_goes_on_meanwhile(
+    arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path
+) -> None:
+    evaluate.main(arguments)
+    before = {path: path.read_bytes() for path in (tmp_path / "work" / "generate").iterdir()}
+    meanwhile.append(lambda: results.write(tmp_path / "work", {"updates": 60_000}))
+    with pytest.raises(InputError, match="work: the training has gone on meanwhile; evaluate again"):
+        evaluate.main(arguments)
+    assert results.load(tmp_path / "work") == {"updates": 60_000}
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_what_cannot_be_scored_replaces_nothing(
+    arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate.main(arguments)
+    before = {path: path.read_bytes() for path in (tmp_path / "work").rglob("*") if path.is_file()}
+
+    def scores(*_: object) -> dict[str, float]:
+        raise InputError("no score")
+
+    monkeypatch.setattr(Bleu, "scores", scores)
+    with pytest.raises(InputError, match="no score"):
+        evaluate.main([*arguments, "--beam", "2"])
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_crash_while_outputs_are_replaced_leaves_no_scores_of_others(
+    arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate.main(arguments)
+    assert results.is_evaluated(results.load(tmp_path / "work"))
+
+    def full(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(Generation, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        evaluate.main(arguments)
+    assert not results.is_evaluated(results.load(tmp_path / "work"))

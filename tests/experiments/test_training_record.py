@@ -195,6 +195,39 @@ def test_an_interrupted_training_says_what_it_has_come_to(
     assert capsys.readouterr().err == "" and "updates" not in results.load(work)
 
 
+def test_results_of_an_earlier_moment_are_not_kept(
+    work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill can come between a checkpoint and results.json; a failure says what it has come to, too."""
+    run_train(work, data)
+    updates = results.load(work)["updates"]
+    results.update(work, bleu=30.0)
+    run_train(work, data)
+    assert results.load(work)["bleu"] == 30.0, "nothing was trained"
+    results.update(work, updates=updates - 100)
+    run_train(work, data)
+    assert results.load(work)["updates"] == updates and "bleu" not in results.load(work)
+
+    results.update(work, updates=updates - 100, bleu=30.0)
+    monkeypatch.setattr(train.processes, "run", lambda *_, **__: 1)
+    with pytest.raises(InputError, match="fairseq-train ended with exit status 1"):
+        run_train(work, data, "--max-update", str(updates + 10))
+    assert results.load(work)["updates"] == updates and "bleu" not in results.load(work)
+
+
+def test_results_name_the_configuration_wherever_they_are_read(
+    work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = results.CHECKOUT / "configs" / "trec" / "rcrn.yaml"
+    monkeypatch.chdir(results.CHECKOUT / "configs")
+    name = results.configuration_name(Path("trec", "rcrn.yaml"))
+    assert name == "configs/trec/rcrn.yaml" and results.configuration_path({"config": name}) == own
+    monkeypatch.chdir(work.parent)
+    run_train(work, data)
+    assert results.configuration_path(results.load(work)) == work.parent.resolve() / "model.yaml"
+    assert results.configuration_path({}) is None
+
+
 def test_a_restart_deletes_what_was_trained(
     work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

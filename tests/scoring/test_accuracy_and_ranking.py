@@ -87,6 +87,9 @@ def test_scores_that_are_no_numbers(tmp_path: Path) -> None:
         metric_named("ranking").read(path)
     with pytest.raises(ValueError, match="a score is no number"):
         question_scores([math.nan], [True], ["q"])
+    made = Outputs(["0.5", "nan"], ["0.5", "nan"], [[], []])
+    with pytest.raises(InputError, match="the score of candidate 2 is nan: the training diverged; lower --lr"):
+        metric_named("ranking").scores(made, references("who 1", "who 0"))
 
 
 def test_predictions_are_read_as_they_were_written(tmp_path: Path) -> None:

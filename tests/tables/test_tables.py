@@ -130,7 +130,7 @@ def test_rows_whose_data_a_user_has_to_bring(tmp_path: Path, monkeypatch: pytest
     missing = [row for row in rows if row.missing]
     assert [row.system for row in missing] == [row.system for row in table.rows if "TrecQA" in row.system]
     assert missing[0].missing.startswith("not trained: bring TrecQA, as configs/trecqa/_base.yaml says")
-    assert with_data(table, "small") == table
+    assert with_data(table, "small") == with_data(table, "paper", tmp_path) == table
     prepared = tmp_path / "trecqa" / "preparation.json"
     prepared.parent.mkdir(parents=True)
     prepared.write_text("{}", encoding="utf-8")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -153,6 +155,49 @@ def test_a_dry_run_knows_what_was_done_by_which_command(
     assert jobs("--max-update", "3", "--dry-run") == ["experiment", "table"]
     assert sorted(path for path in tmp_path.rglob("*") if ".snakemake" not in path.parts) == before
     assert jobs("--max-update", "3") == ["experiment", "table"], "as the dry run said"
+
+
+def test_a_corpus_is_made_anew_by_another_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def plan_of(*arguments: object) -> dict[str, object]:
+        made = "mkdir corpora/c/data && touch corpora/c/data/tokens corpora/c/data/preparation.json"
+        experiment = {"command": "touch a/b/results.json", "requires": ["corpora/c/data/preparation.json"]}
+        return {
+            "corpora": {"c": f"{made} && echo {arguments[-1]}"},
+            "experiments": {"a/b": experiment},
+            "analyses": {},
+            "table": {"command": "touch tables/t/table.md", "outputs": ["tables/t/table.md"]},
+            "gpus_of_an_experiment": 0,
+        }
+
+    monkeypatch.setattr(workflow, "plan_of", plan_of)
+    monkeypatch.setattr(workflow, "check_data", lambda plan: None)
+    for updates in "2", "3":
+        # It ends with an exit status where a step fails.
+        arguments = ["dpn_table_3", "--scale", "small", "--work", str(tmp_path / "work"), "--cores", "1"]
+        workflow.main([*arguments, "--max-update", updates])
+        assert (tmp_path / "work" / "corpora" / "c.log").read_text(encoding="utf-8") == f"{updates}\n"
+
+
+def test_data_is_where_the_user_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Snakemake runs the commands in another folder."""
+    plans = []
+
+    def run(command: Sequence[str], *_) -> int:
+        plans.append(json.loads(Path(command[-1].removeprefix("plan=")).read_text(encoding="utf-8")))
+        return 1
+
+    monkeypatch.setattr(workflow, "run", run)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own" / "data").mkdir(parents=True)
+    (tmp_path / "own" / "data" / "preparation.json").touch()
+    # Its rows' own data are for the user to bring.
+    with pytest.raises(SystemExit):
+        workflow.main(["rcrn_table_7", "--gpus", "0", "--work", str(tmp_path / "work"), "--data", "own/data"])
+    data = str(tmp_path / "own" / "data")
+    assert {experiment["data"] for experiment in plans[0]["experiments"].values()} == {data}
+    assert all(f"--data {data}" in experiment["command"] for experiment in plans[0]["experiments"].values())
+    made = shlex.split(plans[0]["table"]["command"])
+    assert made[made.index("--data") + 1] == data, "the table has the rows that were trained"
 
 
 def test_a_cluster_with_slurm(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:

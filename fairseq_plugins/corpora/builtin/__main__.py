@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from fairseq_plugins.corpora.builtin import (
@@ -16,8 +15,8 @@ from fairseq_plugins.corpora.builtin import (
     tokens,
     word_for_word,
 )
-from fairseq_plugins.errors import InputError, report_input_errors
-from fairseq_plugins.files import atomic_directory
+from fairseq_plugins.corpora.builtin.output import corpus_folder
+from fairseq_plugins.errors import report_input_errors
 from fairseq_plugins.versions import add_version_argument
 
 _GLOSSED = "test.word_for_word.en"
@@ -29,9 +28,7 @@ def write(task: str, output: Path, seed: int, sizes: dict[str, int]) -> None:
     corpus = generate(seed, sizes)
     suffixes = {suffix for both in SUFFIXES.values() for suffix in both}
     written = {f"{name}.{suffix}" for name in corpus for suffix in suffixes} | {_GLOSSED}
-    if output.is_dir() and (others := sorted(set(os.listdir(output)) - written)):
-        raise InputError(f"{output} holds {others[0]}, which is not of this corpus: name another folder for --output")
-    with atomic_directory(output) as folder:
+    with corpus_folder(output, written) as folder:
         for name, pairs in corpus.items():
             for side, suffix in enumerate(SUFFIXES[task]):
                 lines = [pair[side] for pair in pairs]
@@ -58,7 +55,7 @@ def write(task: str, output: Path, seed: int, sizes: dict[str, int]) -> None:
 def write_text(output: Path, seed: int, sizes: dict[str, int]) -> None:
     """Writes ``train.txt``, ``valid.txt`` and ``test.txt``, and says what they hold."""
     corpus = generate_text(seed, sizes)
-    with atomic_directory(output) as folder:
+    with corpus_folder(output, {f"{name}.txt" for name in corpus}) as folder:
         for name, lines in corpus.items():
             text = "".join(f"{line}\n" for line in lines)
             (folder / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
