@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks an installation in some 20 seconds: versions, compiler, CPU, GPUs, free disk, which backend each recurrent layer
 # runs on and why, and whether it computes what its reference does, forwards and backwards. Says what to do where something
-# is wrong; the exit status is then 1. Compiling the C++ kernels, once, takes a minute more.
+# is wrong; the exit status is then 1. Compiling the C++ kernels, once, takes two minutes more.
 #
 #   scripts/check.sh
 set -euo pipefail

@@ -74,7 +74,7 @@ def _ours(family: Family, paper: Table, row: Row, records: Sequence[Record]) -> 
     path = Path(row.config).relative_to(CHECKOUT).as_posix()
     figures = results_page.our_figures(paper, row, records)
     if figures != results_page.NOT_RECORDED:
-        return f"{figures}, the same data", path
+        return f"{figures}, the same data" + (f" without {paper.without}" if paper.without else ""), path
     if family.stand_in is not None:
         stand_in = f"configs/{family.stand_in}.yaml"
         group = group_of(configurations.load(CHECKOUT / stand_in), records, BEST)

@@ -170,6 +170,8 @@ def table_section(table: Table, records: Sequence[Record]) -> list[str]:
     if table.verdict is not None:
         page = Path(table.verdict).relative_to("docs").as_posix()
         made += f" [What holds of the paper's claims]({page})."
+    if table.without is not None:
+        made += f" Ours are without {table.without}."
     return [f"### {table.title}", "", made, "", *markdown(columns), ""]
 
 

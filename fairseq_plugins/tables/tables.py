@@ -65,6 +65,7 @@ class Table:
         rows: in the paper's order
         recipe: by which the rows are trained; None where that is each configuration's own
         verdict: the page that says what holds of the paper's claims, from the checkout on; None where there is none
+        without: what the paper's systems have that ours do not; None for nothing
     """
 
     name: str
@@ -74,6 +75,7 @@ class Table:
     rows: tuple[Row, ...]
     recipe: str | None = None
     verdict: str | None = None
+    without: str | None = None
 
     @property
     def folder(self) -> str:
@@ -161,7 +163,8 @@ def load_table(name: str, recipe: str | None = None) -> Table:
         )
         for entry in content["rows"]
     )
-    return Table(name, content["title"], measure, baselines, rows, recipe, content.get("verdict"))
+    verdict, without = content.get("verdict"), content.get("without")
+    return Table(name, content["title"], measure, baselines, rows, recipe, verdict, without)
 
 
 def with_data(table: Table, scale: str, data: Path | None = None) -> Table:

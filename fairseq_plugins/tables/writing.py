@@ -77,6 +77,7 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
     )
     if table.recipe is not None:
         notes.append(f"Every row is trained by the recipe '{table.recipe}' (configs/*/*_{table.recipe}.yaml).")
+    notes += [f"Ours are without {table.without}."] if table.without is not None else []
     notes += table.measure.notes(first[0].found)
     if table.baselines:
         metric = table.measure.metric

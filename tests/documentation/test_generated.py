@@ -96,6 +96,8 @@ def test_a_row_for_each_family() -> None:
         f"{paper} | 32.00 (one run), the same data | `scripts/train.sh configs/iwslt14_de_en/mc_rnn_3.yaml` |" in text
     )
     assert "| 96.20 accuracy, TREC | not recorded yet | `scripts/train.sh configs/trec/rcrn.yaml` |" in text
+    trec = Record("trec", "rcrn", "configs/trec/rcrn.yaml", 1, scores={"test": {"accuracy": 88.0}})
+    assert "| 88.00 (one run), the same data without the paper's pretrained word vectors" in families.table([trec])
 
 
 def test_a_family_shows_no_older_options_and_no_averaged_checkpoint() -> None:

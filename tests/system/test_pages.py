@@ -84,19 +84,19 @@ def test_labels_of_ones_own(clone: Path) -> None:
 
 def test_a_language_model_of_ones_own(clone: Path) -> None:
     for split in ("train", "valid", "test"):
-        (clone / f"{split}.txt").write_text("ba di ga\nfo ga ba ba\n" * 400, encoding="utf-8")
+        (clone / "text").mkdir(exist_ok=True)
+        (clone / "text" / f"{split}.txt").write_text("ba di ga\nfo ga ba ba\n" * 400, encoding="utf-8")
     page = DOCS / "language_models.md"
     _, words, characters, *_ = block(page, "prepare_text.sh").splitlines()
     trainings = [
-        (block(page, "--data work/mine/data"), "--max-update 1 --decoder-embed-dim 8 --decoder-hidden-size 8"),
-        (block(page, "--data work/mine_characters/data"), "--max-update 1 --tokens-per-sample 10"),
+        (block(page, "--data work/mine_text/data"), "--max-update 1 --decoder-embed-dim 8 --decoder-hidden-size 8"),
+        (block(page, "--data work/mine_text_characters/data"), "--max-update 1 --tokens-per-sample 10"),
     ]
     text = "\n".join([words, characters])
     for commands, short in trainings:
         *train, evaluate = commands.splitlines()
         text += "\n" + "\n".join(train) + f" {short}\n{evaluate}"
-    # Another page's data is in work/mine.
-    do(clone, text.replace("work/mine", "work/mine_text"))
+    do(clone, text)
     for name in "mine_text/mc_rnn_3", "mine_text_characters/lstm":
         assert (clone / "work" / name / "results.json").is_file()
 
