@@ -478,6 +478,8 @@ def test_a_folder_with_something_else_is_left_alone(
     (tmp_path / "corpus" / "thesis").write_text("the only copy", encoding="utf-8")
     with pytest.raises(SystemExit):
         _run(monkeypatch, "--task", tasks[0], *folder, *SMALL, command=command)
+    with pytest.raises(SystemExit):
+        _run(monkeypatch, "--task", tasks[0], "--output", str(tmp_path / "corpus" / "thesis"), *SMALL, command=command)
     assert (tmp_path / "corpus" / "thesis").read_text(encoding="utf-8") == "the only copy"
 
 

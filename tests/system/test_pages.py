@@ -84,8 +84,8 @@ def test_labels_of_ones_own(clone: Path) -> None:
 
 def test_a_language_model_of_ones_own(clone: Path) -> None:
     for split in ("train", "valid", "test"):
-        (clone / "text").mkdir(exist_ok=True)
-        (clone / "text" / f"{split}.txt").write_text("ba di ga\nfo ga ba ba\n" * 400, encoding="utf-8")
+        (clone / "grammar").mkdir(exist_ok=True)
+        (clone / "grammar" / f"{split}.txt").write_text("ba di ga\nfo ga ba ba\n" * 400, encoding="utf-8")
     page = DOCS / "language_models.md"
     _, words, characters, *_ = block(page, "prepare_text.sh").splitlines()
     trainings = [

@@ -20,8 +20,10 @@ def corpus_folder(output: Path, names: Collection[str]) -> Iterator[Path]:
         names: of all files that a built-in corpus has there
 
     Raises:
-        InputError: ``output`` holds something else, which would be lost.
+        InputError: ``output`` is a file, or holds something else, which would be lost.
     """
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output} is a file: name another folder for --output")
     if output.is_dir() and (others := sorted({*os.listdir(output)} - {*names})):
         raise InputError(f"{output} holds {others[0]}, which is not of this corpus: name another folder for --output")
     with atomic_directory(output) as folder:
