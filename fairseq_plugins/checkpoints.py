@@ -15,7 +15,7 @@ import argparse
 import logging
 import pickle
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +70,19 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     return state
 
 
-def architecture(state: dict[str, Any]) -> str | None:
+def stored_options(state: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+    """The options of the ``model`` or the ``task`` of a checkpoint that was read; empty where it does not say.
+
+    Checkpoints of older versions of fairseq have all options in one; models and tasks in the older style have theirs as
+    a Namespace.
+    """
+    values = state["cfg"][part] if state.get("cfg") else state.get("args")
+    return values if isinstance(values, dict) else vars(values) if isinstance(values, argparse.Namespace) else {}
+
+
+def architecture(state: Mapping[str, Any]) -> str | None:
     """The ``--arch`` of a checkpoint that was read, or the model's name; None where it says neither."""
-    model = state["cfg"]["model"] if state.get("cfg") else state.get("args")
-    values = model if isinstance(model, dict) else vars(model) if isinstance(model, argparse.Namespace) else {}
+    values = stored_options(state, "model")
     return values.get("arch") or values.get("_name")
 
 
@@ -108,11 +117,12 @@ def trained_on(checkpoint: dict[str, Any], name: str) -> Path:
     """The prepared data that a checkpoint, called ``name`` in errors, was trained on: it knows the ``bin`` in it.
 
     Raises:
-        InputError: the data is no longer there.
+        InputError: the data is no longer there, or the checkpoint does not say.
     """
-    task = checkpoint["cfg"]["task"]
-    # fairseq keeps the options of tasks in the older style as a Namespace.
-    binarized = Path(task["data"] if isinstance(task, dict) else task.data)
+    data = stored_options(checkpoint, "task").get("data")
+    if data is None:
+        raise InputError(f"{name}: it does not say what it was trained on; name the prepared data with --data")
+    binarized = Path(data)
     if not binarized.is_dir():
         raise InputError(f"{name}: its training data {binarized} is not there any more; name it with --data")
     return binarized.parent

@@ -202,30 +202,38 @@ def read_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator
         raise InputError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder, a text file was expected") from None
-    number = 0
+    is_empty = True
     with stream:
-        try:
-            while line := stream.readline(_LONGEST_LINE + 1):
-                number += 1
-                if number == 1 and line.startswith(_WIDE_MARKS):
-                    raise InputError(f"{path}: UTF-16 text; convert the file to UTF-8 with iconv -f UTF-16 -t UTF-8")
-                if b"\0" in line:
-                    raise InputError(
-                        f"{path}, line {number}: a NUL byte, which no text has; if the file is UTF-16, convert it with "
-                        f"iconv -f UTF-16 -t UTF-8, else fetch it again"
-                    )
-                if len(line) > _LONGEST_LINE:
-                    raise InputError(
-                        f"{path}, line {number}: more than {_LONGEST_LINE:,} bytes; one sentence a line was expected"
-                    )
-                text = line.decode("utf-8", errors).removesuffix("\n").removesuffix("\r")
-                yield text.removeprefix("\ufeff") if number == 1 else text
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{path}, line {number}: not UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x}); "
-                f"convert the file, for example with iconv -f ISO-8859-1 -t UTF-8"
-            ) from None
-        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise InputError(f"{path}: not a whole gzip file ({error}); fetch it again") from None
-    if number == 0 and path.suffix == ".gz" and path.stat().st_size == 0:
+        for line in lines_of(stream, path, errors):
+            is_empty = False
+            yield line
+    if is_empty and path.suffix == ".gz" and path.stat().st_size == 0:
         raise InputError(f"{path}: not a whole gzip file (it is empty); fetch it again")
+
+
+def lines_of(stream: IO[bytes], name: str | os.PathLike[str], errors: str = "strict") -> Iterator[str]:
+    """As :func:`read_lines`, of a stream that is open; ``name`` is what errors call it."""
+    number = 0
+    try:
+        while line := stream.readline(_LONGEST_LINE + 1):
+            number += 1
+            if number == 1 and line.startswith(_WIDE_MARKS):
+                raise InputError(f"{name}: UTF-16 text; convert it to UTF-8 with iconv -f UTF-16 -t UTF-8")
+            if b"\0" in line:
+                raise InputError(
+                    f"{name}, line {number}: a NUL byte, which no text has; if it is UTF-16, convert it with "
+                    f"iconv -f UTF-16 -t UTF-8, else fetch it again"
+                )
+            if len(line) > _LONGEST_LINE:
+                raise InputError(
+                    f"{name}, line {number}: more than {_LONGEST_LINE:,} bytes; one sentence a line was expected"
+                )
+            text = line.decode("utf-8", errors).removesuffix("\n").removesuffix("\r")
+            yield text.removeprefix("\ufeff") if number == 1 else text
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name}, line {number}: not UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x}); "
+            f"convert it, for example with iconv -f ISO-8859-1 -t UTF-8"
+        ) from None
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise InputError(f"{name}: not a whole gzip file ({error}); fetch it again") from None

@@ -50,10 +50,12 @@ ensure_environment() {
 make_environment() {
   echo "making $project/.venv with $("$1" --version)"
   # A folder that is not whole would be taken for the environment the next time.
+  trap 'rm -rf "$project/.venv"; exit 130' INT TERM
   "$1" -m venv "$project/.venv" || {
     rm -rf "$project/.venv"
     fail "'$1 -m venv' failed: on Debian and Ubuntu, install python3-venv; or name another Python with PYTHON=..."
   }
+  trap - INT TERM
 }
 
 has_installed() {

@@ -51,16 +51,19 @@ class ComparisonReport:
         systems: the names of the first, the baseline, and of the second.
         comparisons: of the whole test set; by the metric's name: BLEU, or ROUGE-1, -2 and -L.
         sentence_metric: what the sentences are compared by.
+        unit: ``sentences``, or what the metric is made of in their place: then there are N of them.
         higher_is_better: whether the better sentence has the higher score.
         largest: the largest score that a sentence can have; None where there is no limit.
         differences: (N,), the second system's score of each sentence less the first's.
         better: the sentences where the second system is furthest ahead, the furthest first.
         worse: those where the first is.
+            Of a metric that is not made of sentences, both are empty.
     """
 
     systems: tuple[str, str]
     comparisons: dict[str, Comparison]
     sentence_metric: str
+    unit: str
     higher_is_better: bool
     largest: float | None
     differences: list[float]
@@ -117,11 +120,14 @@ def compare(
             float(differences[index]),
         )
 
+    if len(differences) != len(source):
+        sentences = 0
     best, worst = (np.argsort(sign * advances, kind="stable")[:sentences] for sign in (-1, 1))
     return ComparisonReport(
         (first, second),
         {c.name if names.count(c.name) == 1 else c.label: compared[c.key] for c in metric.columns},
         metric.sentence_label,
+        metric.unit,
         metric.main.higher_is_better,
         metric.main.largest,
         differences.tolist(),
@@ -173,7 +179,7 @@ def _text(report: ComparisonReport) -> str:
     blocks = [
         table(rows),
         "\n".join(dict.fromkeys(comparison.signature for comparison in report.comparisons.values())),
-        f"{report.sentence_metric} of {len(report.differences):,} sentences: {second} is better in {more:,}, "
+        f"{report.sentence_metric} of {len(report.differences):,} {report.unit}: {second} is better in {more:,}, "
         f"{first} in {fewer:,}, both are equal in {equal:,}",
     ]
     for name, sentences in ((second, report.better), (first, report.worse)):

@@ -59,10 +59,10 @@ def picked_words(checkpoint: Path, data: PreparedData, count: int, subset: str =
         subset: of which set
 
     Raises:
-        InputError: the model is another, or picks no words.
+        InputError: the model is another, picks no words, or was trained with other dictionaries.
     """
     register()
-    checked_checkpoint(checkpoint)
+    data.check_trained_on(checked_checkpoint(checkpoint), checkpoint)
     overrides = {"data": str(data.folder / "bin")}
     [model], _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
     is_classifier = isinstance(model, (SequenceClassifier, SequencePairClassifier)) and "max" in model.poolings

@@ -87,7 +87,7 @@ def _metric(arguments: argparse.Namespace) -> Metric:
     metric = metric_named(arguments.metric)
     for other in all_metrics():
         foreign = set(other.options) - set(metric.options)
-        if any(getattr(arguments, name) for name in foreign):
+        if any(getattr(arguments, name.replace("-", "_")) for name in foreign):
             shown = " and ".join(f"--{name}" for name in other.options)
             raise InputError(f"{shown} are {other.label}'s, and {metric.label} has none of them; leave them out")
     return metric.configured(arguments)

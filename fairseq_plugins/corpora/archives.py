@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import lzma
+import os
 import tarfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,14 +26,43 @@ def add_archive_arguments(parser: argparse.ArgumentParser, gigabytes: float) -> 
     )
 
 
-def members_within(
-    packed: tarfile.TarFile, archive: Path, gigabytes: float, wanted: Callable[[tarfile.TarInfo], bool] = lambda _: True
-) -> list[tarfile.TarInfo]:
-    """Those members of an open archive that are wanted; says how large they are.
+def unpack(
+    archive: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    gigabytes: float,
+    wanted: Callable[[tarfile.TarInfo], bool] = lambda _: True,
+) -> None:
+    """Unpacks those members of a tar archive, packed or not, that are wanted; says before how large they are.
 
     Raises:
-        InputError: together they are larger than ``gigabytes`` of 10^9 bytes. Nothing was unpacked.
+        InputError: the archive is missing, damaged or none, the members hold more than ``gigabytes`` of 10^9 bytes, or
+            one wants to be written outside of ``folder``.
+        OSError: what is unpacked cannot be written: the disk is full.
     """
+    archive = Path(archive)
+    if not hasattr(tarfile, "data_filter"):
+        raise InputError("this Python unpacks archives without a check of their names: use 3.10.12, 3.11.4 or later")
+    try:
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, _members_within(packed, archive, gigabytes, wanted), filter="data")
+    except FileNotFoundError:
+        raise InputError(f"{archive}: no such file or folder") from None
+    except IsADirectoryError:
+        raise InputError(f"{archive} is a folder, an archive was expected") from None
+    except tarfile.FilterError as error:
+        raise InputError(f"{archive} is no archive to trust: {error}") from None
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        # Of what is damaged Python's modules raise OSError too, without a number.
+        if getattr(error, "errno", None) is not None:
+            raise
+        # Of what is no archive at all Python lists, line by line, which kinds it is not.
+        why = str(error).partition("\n")[0].rstrip(":")
+        raise InputError(f"{archive}: not a whole archive ({why}); fetch it again") from None
+
+
+def _members_within(
+    packed: tarfile.TarFile, archive: Path, gigabytes: float, wanted: Callable[[tarfile.TarInfo], bool]
+) -> list[tarfile.TarInfo]:
     members, total = [], 0
     for member in packed:
         if not wanted(member):

@@ -12,12 +12,10 @@ copies ``<unk>``, in the test set ``UNK``) for rare words; nothing of that is un
 from __future__ import annotations
 
 import argparse
-import tarfile
 import tempfile
-import zlib
 from pathlib import Path
 
-from fairseq_plugins.corpora.archives import add_archive_arguments, members_within
+from fairseq_plugins.corpora.archives import add_archive_arguments, unpack
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments
 from fairseq_plugins.corpora.subwords import add_bpe_arguments
@@ -85,25 +83,14 @@ def check_line_ends(path: Path) -> None:
         raise InputError(f"{path}, line {line}: a carriage return within the line; convert with tr '\\r' '\\n'")
 
 
-def unpack(archive: Path, folder: Path, gigabytes: float = UNPACKED_GIGABYTES) -> Path:
-    """Unpacks the text files of an archive (``.tar``, packed or not).
+def extract(archive: Path, folder: Path, gigabytes: float = UNPACKED_GIGABYTES) -> Path:
+    """Unpacks the text files of an archive, and returns their folder.
 
     Raises:
-        InputError: it is missing, damaged, or no archive, or the files hold more than ``gigabytes``.
+        InputError, OSError: see :func:`.archives.unpack`.
     """
     known = {name + end for split in NAMES.values() for names in split for name in names for end in ("", ".gz")}
-    try:
-        with tarfile.open(archive) as tar:
-            members = members_within(
-                tar, archive, gigabytes, lambda member: member.isfile() and Path(member.name).name in known
-            )
-            tar.extractall(folder, members, filter="data")
-    except FileNotFoundError:
-        raise InputError(f"{archive}: no such file or folder") from None
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        # Of what is no archive at all Python lists, line by line, which kinds it is not.
-        why = str(error).partition("\n")[0].rstrip(":")
-        raise InputError(f"{archive}: not a whole archive ({why}); fetch it again") from None
+    unpack(archive, folder, gigabytes, lambda member: member.isfile() and Path(member.name).name in known)
     return folder
 
 
@@ -154,7 +141,7 @@ def main() -> None:
         if path.is_dir():
             folder = path
         else:
-            folder = unpack(path, Path(temporary), arguments.max_unpacked)
+            folder = extract(path, Path(temporary), arguments.max_unpacked)
             origin = {"archive": path.name, "sha256": sha256(path)}
         inputs, missing = {}, []
         for split in NAMES:

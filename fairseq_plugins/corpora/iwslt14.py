@@ -10,6 +10,7 @@ BPE is learned on the training pairs alone. ``scripts/prepare_iwslt14_de_en.sh``
 from __future__ import annotations
 
 import argparse
+import errno
 import http.client
 import itertools
 import os
@@ -28,7 +29,7 @@ from pathlib import Path
 from lxml import etree
 from tqdm import tqdm
 
-from fairseq_plugins.corpora.archives import add_archive_arguments, members_within
+from fairseq_plugins.corpora.archives import add_archive_arguments, unpack
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import DOWNLOAD, add_run_arguments
@@ -129,25 +130,11 @@ def extract(
     """Unpacks the official archive and returns the folder within that holds its files.
 
     Raises:
-        InputError: the archive is missing or damaged, holds more than ``gigabytes``, or wants to write outside the
-            folder.
+        InputError, OSError: see :func:`.archives.unpack`.
     """
-    archive, folder = Path(archive), Path(folder)
-    if not hasattr(tarfile, "data_filter"):
-        raise InputError("this Python unpacks archives without a check of their names: use 3.10.12, 3.11.4 or later")
-    try:
-        with tarfile.open(archive, "r:gz") as packed:
-            packed.extractall(folder, members_within(packed, archive, gigabytes), filter="data")
-    except FileNotFoundError:
-        raise InputError(f"{archive}: no such file") from None
-    except IsADirectoryError:
-        raise InputError(f"{archive} is a folder, the file {ARCHIVE} was expected") from None
-    except tarfile.FilterError as error:
-        raise InputError(f"{archive} is no archive to trust: {error}") from None
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise InputError(f"{archive}: not a whole gzip'd tar archive ({error}); fetch it again") from None
-    inner = folder / "de-en"
-    return inner if inner.is_dir() else folder
+    unpack(archive, folder, gigabytes)
+    inner = Path(folder) / "de-en"
+    return inner if inner.is_dir() else Path(folder)
 
 
 def download(target: str | os.PathLike[str], mirrors: Sequence[str] = MIRRORS) -> None:
@@ -155,6 +142,7 @@ def download(target: str | os.PathLike[str], mirrors: Sequence[str] = MIRRORS) -
 
     Raises:
         InputError: no mirror has it; the message says why for each.
+        OSError: the disk is full.
     """
     target = Path(target)
     failures = []
@@ -163,6 +151,8 @@ def download(target: str | os.PathLike[str], mirrors: Sequence[str] = MIRRORS) -
             _download_from(mirror, target)
             return
         except (OSError, http.client.HTTPException, ValueError) as error:
+            if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+                raise  # no other mirror helps
             failures.append(f"{mirror}: {error}")
             print(f"{mirror}: {error}", flush=True)
     raise InputError(f"no mirror gave {target.name} ({'; '.join(failures)}): fetch it yourself and give --archive FILE")

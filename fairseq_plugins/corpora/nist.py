@@ -72,6 +72,8 @@ class Reader:
     """Reads text whose encoding is not known, and remembers which it was."""
 
     def __init__(self, encodings: Sequence[str] = ENCODINGS) -> None:
+        if not encodings:
+            raise InputError("--encoding names none: leave it out, or give some, such as utf-8,gb18030")
         for encoding in encodings:
             try:
                 "".encode(encoding)

@@ -195,9 +195,9 @@ def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
     if metric is None or not any(record.configuration == path for record in records):
         return NOT_RECORDED
     if row.variant is not None:
-        # Its options are the variant's alone: --cache, --cache-window …
+        # Runs with settings of their own (--cache-window …) are of something else.
         own = [record for record in records if record.configuration == path and record.checkpoint == BEST]
-        own = [record for record in own if all(key.startswith(row.variant) for key in record.differences)]
+        own = [record for record in own if record.differences in ({}, {row.variant: "true"})]
         group = Group(tuple(own), {})
     else:
         group = group_of(configurations.load(row.config), records)

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from ..corpora.builtin import SUFFIXES, TEXT
 from ..errors import InputError, report_input_errors
-from ..files import read_lines, refuse_colon
+from ..files import lines_of, refuse_colon
 from ..versions import add_version_argument
 from . import builtin_corpora
 from .configuration import CHECKOUT
@@ -86,7 +86,9 @@ def standard_input(what: str) -> list[str]:
         raise InputError(f"the standard input is closed: give {what} there, one a line")
     if sys.stdin.isatty():
         print(f"Type {what}, one a line, and end with Ctrl-D.", file=sys.stderr)
-    return list(read_lines("/dev/stdin"))
+    # Not /dev/stdin, which opens a file anew, at its beginning, and cannot open a socket.
+    with open(0, "rb", closefd=False) as stream:
+        return list(lines_of(stream, "the standard input"))
 
 
 def started(what: object, stream: TextIO | None = None) -> None:

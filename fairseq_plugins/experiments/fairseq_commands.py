@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from .. import register
+from ..checkpoints import stored_options
 from ..errors import InputError, nearest
 from .configuration import Configuration, Section
 from .prepared_data import PreparedData
@@ -142,9 +143,7 @@ def longest_sentence(checkpoint: Mapping[str, Any], side: str) -> int:
         checkpoint: as it was read
         side: ``source`` or ``target``
     """
-    model = checkpoint["cfg"]["model"] if checkpoint.get("cfg") else checkpoint["args"]
-    values = model if isinstance(model, dict) else vars(model)
-    return int(values.get(f"max_{side}_positions") or LONGEST)
+    return int(stored_options(checkpoint, "model").get(f"max_{side}_positions") or LONGEST)
 
 
 def position_limits(checkpoints: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .. import __path__ as package_path
-from ..checkpoints import check_dictionaries
+from ..checkpoints import check_dictionaries, stored_options
 from ..corpora.pairs import PairsPreparation
 from ..corpora.preparation import Preparation
 from ..errors import InputError
@@ -98,9 +97,7 @@ class PreparedData:
             InputError: it was, by what it says of them; of dictionaries by the size of its embeddings where it says
                 nothing.
         """
-        task = checkpoint["cfg"]["task"]
-        # fairseq keeps the options of tasks in the older style as a Namespace.
-        known = vars(task) if isinstance(task, argparse.Namespace) else task
+        known = stored_options(checkpoint, "task")
         for name, value in self.preparation.task_options().items():
             trained = known.get(name)
             if str(trained) != str(value):

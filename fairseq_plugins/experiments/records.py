@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..files import write_json
+from ..files import locked, write_json
 from ..scoring.metrics import metrics_of
 from . import configuration as configurations
 from . import results, sentence_statistics
@@ -409,6 +409,12 @@ def write(made: Record, root: Path | None = None, statistics: Mapping[str, np.nd
         statistics: set → a row for each sentence, (N, K)
     """
     place = (root or folder()) / made.dataset / made.system
+    # Two sets of one training may be evaluated at once.
+    with locked(place / ".lock", keep=False):
+        return _write(made, place, statistics)
+
+
+def _write(made: Record, place: Path, statistics: Mapping[str, np.ndarray] | None) -> Path:
     path, number = place / f"{made.name}.json", 1
     while path.exists() and not _takes_the_place(made, known := load(path)):
         number += 1

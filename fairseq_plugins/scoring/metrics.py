@@ -131,6 +131,8 @@ class Metric(ABC):
     """How the outputs that it scores are made: a key of ``experiments.decoding.DECODINGS``."""
     significance_test: ClassVar[str] = "paired bootstrap (1,000 samples, as strict as a one-sided test)"
     """What :meth:`compare` does."""
+    unit: ClassVar[str] = "sentences"
+    """What the rows of :meth:`statistics` are called, and the scores of :meth:`sentence_scores` are of."""
     options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Its own options in commands that score files: name → what argparse takes."""
 

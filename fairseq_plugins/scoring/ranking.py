@@ -31,6 +31,7 @@ class Ranking(Metric):
         Column("mrr", "MRR", paper="mrr", largest=100),
     )
     decoding: ClassVar[str] = "classification"
+    unit: ClassVar[str] = "questions"
 
     def statistics(self, outputs: Outputs, references: References) -> np.ndarray:
         """(questions, 3): average precision, reciprocal rank, and 1.

@@ -136,6 +136,18 @@ def test_a_metric_of_which_less_is_better(toy_perplexity: Metric) -> None:
     assert comparison.signature == "nrefs:1|bs:1000|seed:12345|toy_perplexity"
 
 
+def test_a_metric_that_is_made_of_questions() -> None:
+    """Its rows are no lines of the files: none is shown."""
+    outputs = {
+        name: Outputs(scores, scores, [[]] * 4)
+        for name, scores in (("A", ["0.1", "0.9", "0.1", "0.9"]), ("B", ["0.9", "0.1", "0.9", "0.1"]))
+    }
+    candidates = ["who 1", "who 0", "why 1", "why 0"]
+    report = compare(outputs, ["c1", "c2", "c3", "c4"], References([candidates], [candidates]), metric_named("ranking"))
+    assert report.differences == [50, 50] and report.counts == (0, 0, 2) and report.unit == "questions"
+    assert report.better == report.worse == []
+
+
 def test_what_does_not_fit_together() -> None:
     for outputs in {"a": ["x"]}, {"a": ["x"], "b": []}:
         with pytest.raises(ValueError, match="two systems and a source of their length are needed"):

@@ -233,7 +233,7 @@ def test_a_line_that_is_not_utf_8(
     with pytest.raises(InputError, match="test, line 1: a NUL byte, which no text has"):
         run(trec, monkeypatch, *options, "--output", tmp_path / "other")
     (tmp_path / "test").write_bytes("NUM:dist how far\n".encode("utf-16"))
-    with pytest.raises(InputError, match="test: UTF-16 text; convert the file to UTF-8"):
+    with pytest.raises(InputError, match="test: UTF-16 text; convert it to UTF-8"):
         run(trec, monkeypatch, *options, "--output", tmp_path / "other")
     assert not (tmp_path / "other").exists()
 

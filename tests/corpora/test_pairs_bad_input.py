@@ -129,10 +129,10 @@ def test_fairseq_preprocess_fails(
     [
         (b"ein Satz\rnoch einer\rund noch einer\r", "line 1: carriage returns within the lines, as if they ended them"),
         (b"ein Satz\r\r\nnoch einer\r\r\n", "line 1: carriage returns within the lines, as if they ended them"),
-        ("ein Satz\n".encode("utf-16"), ": UTF-16 text; convert the file to UTF-8 with iconv -f UTF-16 -t UTF-8"),
-        ("ein Satz\n".encode("utf-16-le"), "line 1: a NUL byte, which no text has; if the file is UTF-16, convert"),
+        ("ein Satz\n".encode("utf-16"), ": UTF-16 text; convert it to UTF-8 with iconv -f UTF-16 -t UTF-8"),
+        ("ein Satz\n".encode("utf-16-le"), "line 1: a NUL byte, which no text has; if it is UTF-16, convert"),
         (b"ein Satz\nnoch \0 einer\n", "line 2: a NUL byte, which no text has"),
-        (b"ein Satz\nn\xe4chster\n", "line 2: not UTF-8 .byte 2 is 0xe4.; convert the file, for example"),
+        (b"ein Satz\nn\xe4chster\n", "line 2: not UTF-8 .byte 2 is 0xe4.; convert it, for example"),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])

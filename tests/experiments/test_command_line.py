@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -112,6 +114,19 @@ def test_a_closed_standard_input_is_one_sentence(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(InputError, match="^the standard input is closed: give sentences there, one a line$"):
         standard_input("sentences")
+
+
+def test_the_standard_input_may_be_a_socket_or_a_file_that_was_begun(tmp_path: Path) -> None:
+    program = "from fairseq_plugins.experiments.command_line import standard_input; print(standard_input('sentences'))"
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"ein Satz\n")
+        theirs.shutdown(socket.SHUT_WR)
+        finished = subprocess.run([sys.executable, "-c", program], stdin=ours, capture_output=True, text=True)
+    assert finished.stdout == "['ein Satz']\n", finished.stderr
+    (tmp_path / "text").write_text("header\nein Satz\n", encoding="utf-8")
+    command = f'{{ read header; "{sys.executable}" -c "{program}"; }} < text'
+    assert run_command(["bash", "-c", command], cwd=tmp_path).stdout == "['ein Satz']\n"
 
 
 def test_help_is_the_scripts_own(capsys: pytest.CaptureFixture[str]) -> None:
