@@ -72,7 +72,9 @@ def group_named(arguments: argparse.Namespace, name: str, known: Sequence[record
         there = sorted({file.stem for file in folder.glob("[!_]*.yaml")} if folder.is_dir() else datasets)
         raise InputError(f"{path}: there is no '{asked}'{nearest(asked, there)}; there are {', '.join(there)}")
     checkpoint = records.checkpoint_name(arguments.average)
-    group = records.group_of(configurations.load(path), known, checkpoint)
+    configuration = configurations.load(path)
+    configuration.load_extensions()  # the metric may be one of theirs
+    group = records.group_of(configuration, known, checkpoint)
     if group is None:
         place = records.folder() / arguments.dataset / name
         raise InputError(

@@ -144,10 +144,6 @@ class PairsPreparation(Preparation):
     def _load_subwords(self, language: str) -> SubwordModel:
         return SUBWORD_MODELS[self.bpe](self.file(self.bpe_models[language]))
 
-    def tokenize_source(self, text: str) -> str:
-        """Raw source text → tokens, as in ``tokens/``."""
-        return self.source.tokenize(text)
-
     def tokenize_target(self, text: str) -> str:
         """Raw target text → tokens, as in ``tokens/``."""
         return self.target.tokenize(text)
@@ -179,14 +175,6 @@ class PairsPreparation(Preparation):
     def to_unknown(self, tokens: str) -> str:
         """Tokens with fairseq's ``<unk>`` for every one of ``unknown_words``."""
         return self.target.to_unknown(tokens)
-
-    def from_unknown(self, tokens: str) -> str:
-        """Tokens with the first of ``unknown_words`` for every ``<unk>``, as the text would say it."""
-        return self.target.from_unknown(tokens)
-
-    def fairseq_bpe_arguments(self) -> list[str]:
-        """The arguments by which fairseq-generate and fairseq-interactive undo the BPE."""
-        return [] if self.bpe == "none" else list(SUBWORD_MODELS[self.bpe].fairseq_arguments)
 
 
 def prepare(

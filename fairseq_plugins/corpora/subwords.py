@@ -34,8 +34,6 @@ class SubwordModel(ABC):
     name: ClassVar[str]
     suffix: ClassVar[str]
     """The end of a model file's name."""
-    fairseq_arguments: ClassVar[tuple[str, ...]]
-    """What fairseq-generate and fairseq-interactive need to undo the segmentation."""
     mark: ClassVar[str]
     """The characters by which the pieces say where words end."""
 
@@ -89,7 +87,6 @@ class SentencePieceModel(SubwordModel):
 
     name = "sentencepiece"
     suffix = ".model"
-    fairseq_arguments = ("--remove-bpe", "sentencepiece")
     mark = "\u2581"
 
     @classmethod
@@ -152,7 +149,6 @@ class SubwordNMTModel(SubwordModel):
 
     name = "subword-nmt"
     suffix = ".codes"
-    fairseq_arguments = ("--remove-bpe",)
     mark = "@@"
 
     @classmethod

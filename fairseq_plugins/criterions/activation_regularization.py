@@ -14,7 +14,7 @@ from omegaconf import II
 from torch import Tensor
 
 from ..errors import InputError
-from .output_cross_entropy import OutputCrossEntropyCriterion, says_its_output_layer
+from .output_cross_entropy import OutputCrossEntropyCriterion, finds_unused_parameters, says_its_output_layer
 
 MISSING = (
     "--criterion activation_regularized_cross_entropy needs recurrent_lm or an architecture of it: take cross_entropy"
@@ -43,7 +43,8 @@ class ActivationRegularizedCrossEntropyCriterion(OutputCrossEntropyCriterion):
     What is logged, and validated by, is the cross-entropy alone.
 
     Raises:
-        InputError: a weight below 0, or (at the first batch) a model that does not return its last layer's output.
+        InputError: a weight below 0, or (at the first batch) a model that does not return its last layer's output, or
+            ``--find-unused-parameters``.
     """
 
     def __init__(
@@ -64,6 +65,8 @@ class ActivationRegularizedCrossEntropyCriterion(OutputCrossEntropyCriterion):
         """The summed loss of a batch, the number that gradients are divided by, and what is logged."""
         if not says_its_output_layer(model):
             raise InputError(MISSING)
+        if finds_unused_parameters(model):
+            raise InputError("--find-unused-parameters does not go with this criterion: leave it out, all are used")
         loss, sample_size, logged, extra = self.in_chunks(model, sample)
         if model.training and (self.alpha or self.beta):
             # What is divided by the sample size later.
@@ -76,9 +79,15 @@ class ActivationRegularizedCrossEntropyCriterion(OutputCrossEntropyCriterion):
         # (T, B, H)
         dropped, undropped = extra["dropped_output"].float(), extra["undropped_output"].float()
         change = undropped[1:] - undropped[:-1]
-        if sample["ntokens"] < sample["target"].numel():
-            is_real = sample["target"].t().ne(self.padding_idx)
-            dropped, change = dropped[is_real], change[is_real[1:]]
-        regularization = self.alpha * dropped.square().mean()
+        is_real = sample["target"].t().ne(self.padding_idx)
+        regularization = self.alpha * _mean(dropped.square(), is_real)
         # A window of one step has no change.
-        return regularization + self.beta * change.square().mean() if change.numel() else regularization
+        return regularization + self.beta * _mean(change.square(), is_real[1:])
+
+
+def _mean(x: Tensor, is_real: Tensor) -> Tensor:
+    """The mean of x (T, B, H) where is_real (T, B); 0 where it is so nowhere, as in a window of padding alone.
+
+    Multiplied and not picked: how many are real is not known on a GPU before it is asked.
+    """
+    return (x * is_real.unsqueeze(-1)).sum() / (is_real.sum() * x.size(-1)).clamp(min=1)

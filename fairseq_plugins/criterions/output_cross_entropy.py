@@ -33,7 +33,7 @@ class OutputCrossEntropyCriterion(FairseqCriterion):
     """The (label-smoothed) cross-entropy, in chunks for models whose decoder says what its output layer is made of.
 
     That is ``decoder.output_parameters()``: the weight (V, E) and the bias (V,) or None by which the features of
-    ``features_only=True`` become logits. For all other models it is fairseq's own.
+    ``features_only=True`` become logits. For all other models, and with --find-unused-parameters, it is fairseq's own.
 
     Raises:
         InputError: a label smoothing outside 0 ... 1.
@@ -52,7 +52,7 @@ class OutputCrossEntropyCriterion(FairseqCriterion):
     ) -> tuple[Tensor, int, dict[str, Any]]:
         """The summed loss of a batch (without ``reduce`` each token's), the number that gradients are divided by, and
         what is logged."""
-        if not reduce or not says_its_output_layer(model):
+        if not reduce or not says_its_output_layer(model) or finds_unused_parameters(model):
             return self.in_tables(model, sample, reduce)
         return self.in_chunks(model, sample)[:3]
 
@@ -80,6 +80,12 @@ class OutputCrossEntropyCriterion(FairseqCriterion):
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
         return True
+
+
+def finds_unused_parameters(model: BaseFairseqModel) -> bool:
+    """Whether ``--find-unused-parameters`` has DistributedDataParallel look for them at the end of its forward: the
+    output layer's, which are used after it, it would take for unused."""
+    return getattr(model, "find_unused_parameters", False)
 
 
 def says_its_output_layer(model: BaseFairseqModel) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from ..experiments import configuration as configurations
 from ..experiments import records
 from ..experiments.command_line import ScriptParser, main_of
 from ..experiments.configuration import CHECKOUT
@@ -17,7 +18,11 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args(arguments)
     stale = []
-    for path, text in generated(CHECKOUT, records.load_all()).items():
+    known = records.load_all()
+    for configuration in sorted({record.configuration for record in known if record.configuration is not None}):
+        # A metric may be the user's own.
+        configurations.load(CHECKOUT / configuration).load_extensions()
+    for path, text in generated(CHECKOUT, known).items():
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
         stale.append(str(path.relative_to(CHECKOUT)))

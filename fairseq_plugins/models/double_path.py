@@ -48,6 +48,7 @@ from .options import (
     EmbeddingOptions,
     SharingOptions,
     build_embeddings,
+    check_dropouts,
     check_sharing,
     check_sizes,
     complete,
@@ -364,7 +365,11 @@ def _check(cfg: DoublePathConfig, task: FairseqTask) -> None:
             raise InputError(
                 f"--{side}-embed-dim {size} cannot be split among --{side}-attention-heads {heads}: choose a multiple"
             )
-    if cfg.encoder_kernel_width % 2 == 0:
+    check_sizes(cfg, ("max_source_positions", "max_target_positions"))
+    check_dropouts(cfg, ("dropout", "activation_dropout"))
+    if cfg.gate_gradient_scale < 0:
+        raise InputError(f"--gate-gradient-scale must be at least 0, not {cfg.gate_gradient_scale}")
+    if "cnn" in _paths("--encoder-paths", cfg.encoder_paths) and cfg.encoder_kernel_width % 2 == 0:
         raise InputError(f"--encoder-kernel-width must be odd, not {cfg.encoder_kernel_width}: its windows are centred")
     if cfg.encoder_embed_dim != cfg.decoder_embed_dim:
         raise InputError(

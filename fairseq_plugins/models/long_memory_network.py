@@ -16,11 +16,19 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..modules import RecurrentStack
 from ..modules.dilated_convolution import DilatedCNN
-from ..modules.initialization import glorot_, standard_normal_
-from .options import check_layer_options, check_sizes, complete, recurrent_layer, recurrent_layer_options
+from ..modules.initialization import standard_normal_
+from .options import (
+    check_layer_options,
+    check_sizes,
+    complete,
+    recurrent_layer,
+    recurrent_layer_options,
+    refuse_layer_options,
+    start_by_glorot,
+)
 
 _NETWORKS = ChoiceEnum(["recurrent", "dilated_cnn"])
-_STARTS = ChoiceEnum(["glorot", "normal"])
+_STARTS = ChoiceEnum(["glorot", "normal", "layers"])
 
 
 @dataclass
@@ -32,7 +40,10 @@ class LongMemoryNetworkConfig(recurrent_layer_options()):
     layers: int = field(default=9, metadata={"help": "number of layers"})
     initialization: _STARTS = field(
         default="glorot",
-        metadata={"help": "glorot: as in the authors' code; normal: all weights from N(0, 1), as the paper says"},
+        metadata={
+            "help": "glorot: as in the authors' code; normal: all weights from N(0, 1), as the paper says; "
+            "layers: each as its layer has it"
+        },
     )
 
 
@@ -55,6 +66,7 @@ class LongMemoryNetwork(BaseFairseqModel):
         if not hasattr(task, "output_steps"):
             raise InputError("long_memory_network needs --task long_memory")
         if str(cfg.network) == "dilated_cnn":
+            refuse_layer_options(cfg, task, "--network dilated_cnn")
             network: nn.Module = DilatedCNN(task.input_size, cfg.hidden_size, cfg.layers)
         else:
             check_layer_options(cfg, task)
@@ -63,7 +75,8 @@ class LongMemoryNetwork(BaseFairseqModel):
                 network = RecurrentStack(kind, task.input_size, [cfg.hidden_size] * cfg.layers, options=options)
             except ValueError as error:
                 raise InputError(f"--recurrent-layer {kind}: {error}") from None
-            glorot_(network)
+            if str(cfg.initialization) == "glorot":
+                start_by_glorot(network, cfg, task)
         if str(cfg.initialization) == "normal":
             standard_normal_(network)
         return cls(network, task.input_size, task.output_steps, task.classes)

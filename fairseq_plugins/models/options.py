@@ -20,6 +20,7 @@ from torch import nn
 
 from ..errors import InputError
 from ..modules import RECURRENT_KINDS, RecurrentKind
+from ..modules.initialization import glorot_
 from ..modules.recurrent.registry import option_type
 
 
@@ -153,6 +154,32 @@ def check_layer_options(cfg: Namespace | DictConfig, task: FairseqTask, *sides: 
             )
 
 
+def refuse_layer_options(cfg: Namespace | DictConfig, task: FairseqTask, chosen: str) -> None:
+    """Raises InputError if recurrent layers or an option of theirs are asked for beside ``chosen``, which has none.
+    Checkpoints may hold such, since earlier versions did not look at them."""
+    if is_from_checkpoint(task):
+        return
+    given = [name for name in _options_by_name() if getattr(cfg, name) is not None]
+    if str(cfg.recurrent_layer) != recurrent_layer_options()().recurrent_layer:
+        given = ["recurrent_layer", *given]
+    if given:
+        raise InputError(f"{flag(given[0])} is of recurrent layers, and {chosen} has none: leave one of them out")
+
+
+def start_by_glorot(network: nn.Module, cfg: Namespace | DictConfig, task: FairseqTask) -> None:
+    """``--initialization glorot`` of the recurrent layers in a network.
+
+    Raises:
+        InputError: there are none that it could start. Checkpoints may say it nevertheless.
+    """
+    try:
+        glorot_(network)
+    except ValueError as error:
+        if not is_from_checkpoint(task):
+            kind = cfg.recurrent_layer
+            raise InputError(f"--recurrent-layer {kind}: {error}; give --initialization layers") from None
+
+
 def takes_layer_option(kinds: Iterable[str], name: str) -> bool:
     """Whether an option of layers is one of any of these kinds, or is no option of layers."""
     of_kinds = _options_by_name().get(name)
@@ -260,6 +287,13 @@ def check_sizes(cfg: Namespace | DictConfig, names: Iterable[str]) -> None:
     for name in names:
         if getattr(cfg, name) < 1:
             raise InputError(f"{flag(name)} must be at least 1, not {getattr(cfg, name)}")
+
+
+def check_dropouts(cfg: Namespace | DictConfig, names: Iterable[str]) -> None:
+    """Raises InputError if one of the options is no probability below 1."""
+    for name in names:
+        if not 0 <= getattr(cfg, name) < 1:
+            raise InputError(f"{flag(name)} must be at least 0 and below 1, not {getattr(cfg, name)}")
 
 
 def check_sharing(cfg: Namespace | DictConfig, task: FairseqTask) -> None:

@@ -33,16 +33,17 @@ from ..errors import InputError
 from ..kernels.linear import linear
 from ..modules import LockedDropout, RecurrentStack, embedding_dropout, reorder_states
 from ..modules.dropout import Dropout
-from ..modules.initialization import glorot_, standard_normal_
+from ..modules.initialization import standard_normal_
 from .carried_states import CarriedStates
 from .options import (
+    check_dropouts,
     check_layer_options,
     check_sizes,
     complete,
-    flag,
     recurrent_layer,
     recurrent_layer_options,
     refuse_dropout,
+    start_by_glorot,
 )
 
 IMPOSSIBLE = -1e4
@@ -104,9 +105,7 @@ class RecurrentLanguageModel(FairseqLanguageModel):
             )
         check_layer_options(cfg, task)
         check_sizes(cfg, ("decoder_embed_dim", "decoder_hidden_size", "decoder_layers"))
-        for name in DROPOUTS:
-            if not 0 <= getattr(cfg, name) < 1:
-                raise InputError(f"{flag(name)} must be at least 0 and below 1, not {getattr(cfg, name)}")
+        check_dropouts(cfg, DROPOUTS)
         if cfg.one_hot and (cfg.share_decoder_input_output_embed or cfg.embedding_dropout):
             raise InputError("--one-hot has no embeddings: leave out their sharing and their dropout")
         start = str(cfg.initialization)
@@ -116,7 +115,7 @@ class RecurrentLanguageModel(FairseqLanguageModel):
             )
         model = cls(RecurrentLanguageModelDecoder(task.source_dictionary, cfg))
         if start == "glorot":
-            glorot_(model.decoder.stack)
+            start_by_glorot(model.decoder.stack, cfg, task)
             standard_normal_(model.decoder.output_projection)
         elif start == "normal":
             standard_normal_(model)

@@ -67,9 +67,11 @@ def poolings(names: str) -> list[str]:
     """The poolings of an option.
 
     Raises:
-        InputError: there is no such pooling.
+        InputError: there is no such pooling, or one is there twice.
     """
     found = names.split(",")
+    if len(set(found)) < len(found):
+        raise InputError(f"--pooling {names}: a pooling is there twice")
     for name in found:
         if name not in POOLINGS:
             raise InputError(f"--pooling {names}: there is no '{name}'{nearest(name, POOLINGS)}")

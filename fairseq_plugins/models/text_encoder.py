@@ -21,6 +21,7 @@ from ..files import read_lines
 from ..modules import CharacterEncoder, ContextEncoder, Highway, Linear, RecurrentStack
 from ..modules.dropout import Dropout
 from .options import (
+    check_dropouts,
     check_layer_options,
     check_sizes,
     is_from_checkpoint,
@@ -96,6 +97,10 @@ class TextEncoder(nn.Module):
     def __init__(self, cfg: Namespace | DictConfig, task: FairseqTask) -> None:
         super().__init__()
         check_sizes(cfg, ("embed_dim", "hidden_size", "layers"))
+        check_dropouts(cfg, ("dropout",))
+        for name, other in (("projection_size", "highway_layers"), ("character_hidden_size", "character_embed_dim")):
+            if getattr(cfg, name):
+                check_sizes(cfg, (name, other))
         check_layer_options(cfg, task)
         reads_files = not is_from_checkpoint(task)
         self.words = WordRepresentation(cfg, task.source_dictionary, task.tag_dictionary, reads_files)

@@ -16,34 +16,49 @@ from torch import Tensor, nn
 from .recurrent.connected import ConnectedRNN
 
 # In torch's order, of each cell the gates whose biases start at 1, and how many gates TensorFlow's kernels join.
-_OPEN = {"LSTM": (1,), "GRU": (0, 1), "RNN_TANH": ()}
-_KERNELS = {"LSTM": (4,), "GRU": (2, 1), "RNN_TANH": (1,)}
+_OPEN = {"lstm": (1,), "gru": (0, 1), "rnn": ()}
+_KERNELS = {"lstm": (4,), "gru": (2, 1), "rnn": (1,)}
+_CELLS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn"}
+"""What ``torch.nn`` calls a mode."""
 
 
 @torch.no_grad()
 def glorot_(network: nn.Module) -> None:
-    """Starts every ``torch.nn`` recurrent layer, and every layer of given lags, in a network as TensorFlow 1 does.
+    """Starts every ``torch.nn`` recurrent layer, and every layer whose connections lead into the gates, in a network as
+    TensorFlow 1 does.
 
     Other layers stay as they are.
+
+    Raises:
+        ValueError: there are no others.
     """
+    is_any_started = False
     for module in network.modules():
         if isinstance(module, nn.RNNBase):
-            size = module.hidden_size
-            for layer in module.all_weights:
-                weight_ih, weight_hh, bias_ih, bias_hh = layer
-                first = 0
-                for gates in _KERNELS[module.mode]:
-                    rows = slice(first * size, (first + gates) * size)
-                    _glorot([weight_ih[rows], weight_hh[rows]])
-                    first += gates
-                nn.init.zeros_(bias_ih)
-                nn.init.zeros_(bias_hh)
-                for gate in _OPEN[module.mode]:
-                    bias_ih[gate * size : (gate + 1) * size] = 1.0
+            cell = _CELLS[module.mode]
+            for weight_ih, weight_hh, *biases in module.all_weights:
+                _start(cell, [weight_ih, weight_hh], biases)
         elif isinstance(module, ConnectedRNN) and module.weight_hh is None:
-            _glorot([module.weight_ih, *module.weight_connection])
-            nn.init.zeros_(module.bias_ih)
-            nn.init.zeros_(module.bias_hh)
+            _start(module.cell, [module.weight_ih, *module.weight_connection], [module.bias_ih, module.bias_hh])
+        else:
+            continue
+        is_any_started = True
+    if not is_any_started:
+        raise ValueError("TensorFlow 1 has no such layer, whose start it could take")
+
+
+def _start(cell: str, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
+    """Of a layer whose ``weights`` (G H, inputs) lie side by side in TensorFlow's kernels."""
+    size = weights[0].size(0) // sum(_KERNELS[cell])
+    first = 0
+    for gates in _KERNELS[cell]:
+        rows = slice(first * size, (first + gates) * size)
+        _glorot([weight[rows] for weight in weights])
+        first += gates
+    for bias in biases:
+        nn.init.zeros_(bias)
+    for gate in _OPEN[cell]:
+        biases[0][gate * size : (gate + 1) * size] = 1.0
 
 
 @torch.no_grad()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -68,15 +68,6 @@ def confusion(predicted: list[str], labels: list[str], classes: list[str]) -> li
     for pair in zip(labels, predicted, strict=True):
         counts[pair] = counts.get(pair, 0) + 1
     return [[counts.get((label, taken), 0) for taken in classes] for label in classes]
-
-
-def summary(matrix: list[list[int]]) -> dict[str, Any]:
-    """Recall of each row, precision of each column of :func:`confusion`; None where nothing was there."""
-    columns = list(zip(*matrix, strict=True))
-    return {
-        "recall": [row[i] / sum(row) if sum(row) else None for i, row in enumerate(matrix)],
-        "precision": [column[i] / sum(column) if sum(column) else None for i, column in enumerate(columns)],
-    }
 
 
 register_metric(Accuracy())

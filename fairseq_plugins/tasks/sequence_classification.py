@@ -114,7 +114,13 @@ class LabelledTextsTask(FairseqTask):
         """The one text of each example or the two, without ends of sentences."""
         if split == INPUT:
             return self._texts_of_file()
-        return [self._without_end(name, split, self.dictionary) for name in self.inputs]
+        found = [self._without_end(name, split, self.dictionary) for name in self.inputs]
+        for name, texts in zip(self.inputs, found, strict=True):
+            # The sizes may count the end of a sentence.
+            empty = (int(index) for index in np.flatnonzero(np.asarray(texts.sizes) <= 1) if not len(texts[index]))
+            if (index := next(empty, None)) is not None:
+                raise InputError(f"{self.cfg.data}/{name}: text {index + 1:,} of '{split}' is empty; leave it out")
+        return found
 
     def indexed(self, name: str, split: str, dictionary: Dictionary) -> FairseqDataset:
         """What fairseq-preprocess wrote.

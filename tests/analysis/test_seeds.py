@@ -10,6 +10,7 @@ import pytest
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import records
+from fairseq_plugins.experiments.configuration import Configuration
 from fairseq_plugins.experiments.records import Record
 
 from .commands import run
@@ -36,6 +37,13 @@ def test_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert found["difference"] == 2 and set(found["seeds"]) == {"1", "2", "3"}
     assert found["seeds"]["1"] == {"difference": 2, "p_value": 0.5}, "McNemar: two against none"
     assert (tmp_path / "seeds.svg").stat().st_size > 1000
+
+
+def test_extensions_of_the_configurations_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(Configuration, "load_extensions", lambda own: loaded.append(own.path.name))
+    run("seeds", "trec", "bilstm", "rcrn", "--output", tmp_path / "seeds")
+    assert loaded == ["bilstm.yaml", "rcrn.yaml"]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_stages_are_line_by_line_the_same_sentences(prepared: Path, inputs: dict
     preparation = PairsPreparation.load(prepared)
     for split, paths in inputs.items():
         for path, tokenize, encode in (
-            (paths[0], preparation.tokenize_source, preparation.encode_source),
+            (paths[0], preparation.source.tokenize, preparation.encode_source),
             (paths[1], preparation.tokenize_target, preparation.encode_target),
         ):
             name = f"{split}{path.suffix}"
@@ -122,14 +122,6 @@ def test_any_text_survives_the_bpe(prepared: Path, text: str) -> None:
 def test_decoding_what_a_model_predicts(prepared: Path) -> None:
     preparation = PairsPreparation.load(prepared)
     assert preparation.decode_target("\u2581 \u2581so \u2581 \u2581it s \u2581") == "so its"
-
-
-@pytest.mark.parametrize(
-    ("bpe", "arguments"),
-    [("sentencepiece", ["--remove-bpe", "sentencepiece"]), ("subword-nmt", ["--remove-bpe"]), ("none", [])],
-)
-def test_fairseq_bpe_arguments(bpe: str, arguments: list[str]) -> None:
-    assert PairsPreparation("de", "en", bpe=bpe).fairseq_bpe_arguments() == arguments
 
 
 # Cleaning
@@ -213,7 +205,7 @@ def test_given_tokens_are_left_as_they_are(tmp_path: Path, no_binarising: None) 
     preparation = prepare(steps, inputs, tmp_path / "out")
     assert list(read_aligned(side_files(tmp_path / "out" / "tokens" / "train", ("de", "en")))) == pairs
     assert not (tmp_path / "out" / "raw").exists()
-    assert preparation.tokenize_source("Er & sie.") == "er &amp; sie ."  # for the text to translate
+    assert preparation.source.tokenize("Er & sie.") == "er &amp; sie ."  # for the text to translate
 
 
 def test_bpe_is_learned_on_training_pairs_alone(tmp_path: Path, no_binarising: None) -> None:

@@ -68,7 +68,7 @@ def test_preparation_replays_the_source_side_only() -> None:
     steps = PairsPreparation(
         "zh", "en", tokenizer="moses", source_tokenizer="jieba", source_normalization=["nfkc", "simplified"]
     )
-    assert steps.tokenize_source("我喜歡新聞，") == "我 喜欢 新闻 ,"
+    assert steps.source.tokenize("我喜歡新聞，") == "我 喜欢 新闻 ,"
     assert steps.tokenize_target("I like news，") == "I like news ，"
     assert steps.detokenize_target("I like news .") == "I like news."
 

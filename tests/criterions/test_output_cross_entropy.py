@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.distributed import ModuleProxyWrapper
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
 
 from fairseq_plugins.criterions.output_cross_entropy import OutputCrossEntropyCriterion
 from fairseq_plugins.errors import InputError
@@ -62,6 +66,30 @@ def test_an_architecture_of_fairseq_gets_its_own_loss() -> None:
     expected, *_ = LabelSmoothedCrossEntropyCriterion(task, False, 0.1)(model, sample())
     loss, *_ = OutputCrossEntropyCriterion(task, False, 0.1)(model, sample())
     assert torch.equal(loss, expected)
+
+
+@pytest.fixture
+def process_group() -> Iterator[None]:
+    """Of this process alone."""
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("arch", ["rnnsearch_iwslt_de_en", "dpn_nist_zh_en"])
+def test_unused_parameters_may_be_looked_for(arch: str, process_group: None) -> None:
+    """With ``--find-unused-parameters`` torch takes what is used after the model's forward for unused."""
+    torch.manual_seed(0)
+    task = make_task()
+    task.target_dictionary = task.source_dictionary
+    model = build_architecture(arch, task).eval()
+    criterion = OutputCrossEntropyCriterion(task, False, 0.1)
+    expected = criterion(model, sample())[0]
+    expected_gradients = gradients(model, expected)
+    parallel = DistributedDataParallel(model, find_unused_parameters=True)
+    loss = criterion(ModuleProxyWrapper(parallel), sample())[0]
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(gradients(model, loss), expected_gradients, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("label_smoothing", [-0.1, 1.0])

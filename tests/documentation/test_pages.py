@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.documentation import __main__ as update_docs
 from fairseq_plugins.documentation import results_page
 from fairseq_plugins.documentation.blocks import filled
 from fairseq_plugins.documentation.pages import generated
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import records
+from fairseq_plugins.experiments.configuration import Configuration
 from fairseq_plugins.experiments.records import Record
 from tests.commands import CHECKOUT, run_command
 
@@ -30,6 +32,16 @@ def test_no_page_is_stale() -> None:
         if not path.is_file() or path.read_text(encoding="utf-8") != text
     ]
     assert not stale, "run scripts/update_docs.sh"
+
+
+def test_extensions_of_what_is_recorded(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A metric that is a user's own has to be known before its column is looked for."""
+    loaded: list[str] = []
+    monkeypatch.setattr(Configuration, "load_extensions", lambda own: loaded.append(own.path.name))
+    monkeypatch.setattr(update_docs.records, "load_all", lambda: [iwslt(1, 30.0), iwslt(2, 31.0)])
+    monkeypatch.setattr(update_docs, "generated", lambda *_: {} if loaded else pytest.fail("too early"))
+    update_docs.main([])
+    assert loaded == ["mc_rnn_3.yaml"] and capsys.readouterr().out == "every page is as it would be written\n"
 
 
 def iwslt(seed: int, score: float, **others) -> Record:

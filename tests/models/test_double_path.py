@@ -414,6 +414,10 @@ def test_sharing_of_embeddings() -> None:
         ({"encoder_kernel_width": 4}, make_task(), "--encoder-kernel-width must be odd, not 4"),
         ({"decoder_embed_dim": 16}, make_task(), "--encoder-embed-dim 8 and --decoder-embed-dim 16 must be equal"),
         ({"share_all_embeddings": True}, make_task(9, 10), "needs a joined dictionary"),
+        ({"dropout": 1.5}, make_task(), "--dropout must be at least 0 and below 1, not 1.5"),
+        ({"activation_dropout": -0.1}, make_task(), "--activation-dropout must be at least 0 and below 1, not -0.1"),
+        ({"gate_gradient_scale": -1.0}, make_task(), "--gate-gradient-scale must be at least 0, not -1.0"),
+        ({"max_source_positions": -5}, make_task(), "--max-source-positions must be at least 1, not -5"),
     ],
 )
 def test_options_that_contradict_each_other(options: dict, task: SimpleNamespace, message: str) -> None:
@@ -424,6 +428,8 @@ def test_options_that_contradict_each_other(options: dict, task: SimpleNamespace
 def test_sizes_of_a_path_that_is_not_there_do_not_matter() -> None:
     model = make_model(encoder_paths="cnn", encoder_attention_heads=3)
     assert list(model.encoder.paths) == ["cnn"]
+    model = make_model(encoder_paths="san", encoder_kernel_width=4)
+    assert list(model.encoder.paths) == ["san"]
 
 
 def test_sentences_longer_than_the_positions() -> None:

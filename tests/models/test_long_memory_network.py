@@ -81,5 +81,14 @@ def test_options_that_make_no_sense() -> None:
         network("rnn_pixels", SimpleNamespace())
     with pytest.raises(InputError, match="--layers must be at least 1, not 0"):
         network("rnn_pixels", layers=0)
+    for options, message in (
+        ({"recurrent_layer": "gru"}, "--recurrent-layer is of recurrent layers, and --network dilated_cnn has none"),
+        ({"first_dilation": 4}, "--first-dilation is of recurrent layers, and --network dilated_cnn has none"),
+    ):
+        with pytest.raises(InputError, match=message):
+            network("dilated_cnn_pixels", **options)
+    with pytest.raises(InputError, match="--recurrent-layer mc_rnn: .* no such layer.*; give --initialization layers"):
+        network("rnn_pixels", recurrent_layer="mc_rnn")
+    assert network("rnn_pixels", recurrent_layer="mc_rnn", initialization="layers", hidden_size=4)
     with pytest.raises(InputError, match="--recurrent-layer ho_rnn: lags are numbers between commas"):
         network("skip_rnn_pixels", lags="x")

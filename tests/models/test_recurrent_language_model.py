@@ -324,6 +324,39 @@ def test_activation_regularization_of_one_step() -> None:
     assert criterion_of(alpha=2, beta=3)(model, sample)[0].isfinite()
 
 
+def test_activation_regularization_of_padding_alone() -> None:
+    """The last window of a process whose streams have ended; another's has not."""
+    model = make_model().train()
+    sample = {"net_input": {"src_tokens": torch.full((2, 3), 1)}, "target": torch.full((2, 3), 1), "ntokens": 0}
+    loss, *_ = criterion_of(alpha=2, beta=3)(model, sample)
+    assert loss == 0
+    loss.backward()
+    assert all(parameter.grad is None or not parameter.grad.any() for parameter in model.parameters())
+
+
+def test_activation_regularization_asks_the_device_for_nothing() -> None:
+    """A training step on a GPU must not wait until it knows which targets are real; ``meta`` tensors know nothing."""
+    outputs = [torch.zeros(3, 2, 6, device="meta", requires_grad=True) for _ in range(2)]
+    extra = dict(zip(("dropped_output", "undropped_output"), outputs, strict=True))
+    sample = {"target": torch.zeros(2, 3, dtype=torch.long, device="meta"), "ntokens": 5}
+    criterion_of(alpha=2, beta=3)._regularization(extra, sample).backward()
+    assert all(output.grad.shape == output.shape for output in outputs)
+
+
+def test_unused_parameters_are_not_looked_for(model_of_all_parameters: torch.nn.Module) -> None:
+    sample = {"net_input": {"src_tokens": torch.tensor([[4]])}, "target": torch.tensor([[5]]), "ntokens": 1}
+    with pytest.raises(InputError, match="--find-unused-parameters does not go with this criterion: leave it out"):
+        criterion_of(alpha=2, beta=3)(model_of_all_parameters, sample)
+
+
+@pytest.fixture
+def model_of_all_parameters() -> torch.nn.Module:
+    """As DistributedDataParallel shows a model."""
+    model = make_model().train()
+    model.find_unused_parameters = True
+    return model
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -348,6 +381,10 @@ def test_activation_regularization_of_one_step() -> None:
             "--initialization and --init-range both say how the parameters start: leave out one of them",
         ),
         ({"reads_streams": True}, "say --task streaming_language_modeling"),
+        (
+            {"initialization": "glorot", "recurrent_layer": "mc_rnn"},
+            "--recurrent-layer mc_rnn: TensorFlow 1 has no such layer, .*; give --initialization layers",
+        ),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, object], message: str) -> None:

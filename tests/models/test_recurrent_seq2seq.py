@@ -245,6 +245,7 @@ def test_pretrained_embeddings(tmp_path: Path) -> None:
             "--first-dilation must be at least 1, not 0",
         ),
         ({}, make_task(left_pad_target=True), "--left-pad-target is not supported"),
+        ({"dropout": 1.5}, make_task(), "--dropout must be at least 0 and below 1, not 1.5"),
     ],
 )
 def test_options_that_contradict_each_other(options: dict, task: SimpleNamespace, message: str) -> None:

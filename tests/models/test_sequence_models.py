@@ -195,5 +195,13 @@ def test_options_that_contradict_each_other() -> None:
     ):
         cfg = SequencePairClassifierConfig(**SMALL)
         SequencePairClassifier.build_model(cfg, labelled_task(2, has_candidates=True))
-    with pytest.raises(InputError, match="--hidden-size must be at least 1, not 0"):
-        classifier(hidden_size=0)
+    for options, message in (
+        ({"hidden_size": 0}, "--hidden-size must be at least 1, not 0"),
+        ({"projection_size": -5}, "--projection-size must be at least 1, not -5"),
+        ({"projection_size": 5, "highway_layers": 0}, "--highway-layers must be at least 1, not 0"),
+        ({"character_hidden_size": -5}, "--character-hidden-size must be at least 1, not -5"),
+        ({"dropout": 1.5}, "--dropout must be at least 0 and below 1, not 1.5"),
+        ({"pooling": "max,max"}, "--pooling max,max: a pooling is there twice"),
+    ):
+        with pytest.raises(InputError, match=message):
+            classifier(**options)

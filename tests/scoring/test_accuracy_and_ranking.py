@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import accuracy_score, average_precision_score
 
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.scoring.accuracy import confusion, mcnemar, summary
+from fairseq_plugins.scoring.accuracy import confusion, mcnemar
 from fairseq_plugins.scoring.metrics import Outputs, References, metric_named
 from fairseq_plugins.scoring.predictions import write_predictions
 from fairseq_plugins.scoring.ranking import question_scores
@@ -29,7 +29,6 @@ def test_accuracy() -> None:
     found = metric_named("accuracy").scores(outputs(*predicted), references(*labels))
     assert found["accuracy"] == 75 == 100 * accuracy_score(labels, predicted)
     assert confusion(predicted, labels, ["a", "b", "c"]) == [[1, 0, 0], [0, 1, 1], [0, 0, 1]]
-    assert summary([[1, 0], [0, 0]]) == {"recall": [1.0, None], "precision": [1.0, None]}
     with pytest.raises(ValueError):
         metric_named("accuracy").scores(outputs("a"), references(*labels))
 

@@ -95,6 +95,6 @@ def test_prepare_iwslt14(tmp_path: Path) -> None:
     script("prepare_iwslt14_de_en.sh", *options, "--allow-partial", cwd=tmp_path)
     assert (tmp_path / "out" / "bin" / "train.de-en.de.bin").stat().st_size > 0
     preparation = PairsPreparation.load(tmp_path / "out")
-    assert preparation.fairseq_bpe_arguments() == ["--remove-bpe"]
+    assert preparation.bpe == "subword-nmt"
     line = " ".join(random.Random(1).choices(["It's", "R&D,", "word!"], k=20))
     assert preparation.decode_target(preparation.encode_target(line)) == preparation.tokenize_target(line)

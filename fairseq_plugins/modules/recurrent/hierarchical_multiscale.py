@@ -168,7 +168,9 @@ class HierarchicalMultiscaleRNN(RecurrentNetwork):
             for parts in zip(self.weight_recurrent, tops, belows, strict=True)
         ]
         biases = list(self.bias)
-        dropout = self.dropout.for_steps() if isinstance(self.dropout, LockedDropout) else self.dropout
+        # Each level that is read from above has a mask of its own.
+        is_locked = isinstance(self.dropout, LockedDropout)
+        dropouts = [self.dropout.for_steps() if is_locked else self.dropout for _ in biases]
 
         def step(from_input: Tensor, state: HierarchicalMultiscaleState) -> HierarchicalMultiscaleState:
             before, memories = state.hidden.unbind(1), state.cell_state.unbind(1)
@@ -183,7 +185,7 @@ class HierarchicalMultiscaleRNN(RecurrentNetwork):
                 if z is not None:
                     read.append(z * before[level + 1])
                 if b is not None:
-                    read.append(b * dropout(hidden[-1]))
+                    read.append(b * dropouts[level](hidden[-1]))
                 added = from_input if level == 0 else biases[level]
                 product = F.linear(torch.cat(read, dim=-1), weights[level]) + added
                 h, c = self._cell(product, before[level], memories[level], z, b)

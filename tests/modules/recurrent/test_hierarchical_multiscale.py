@@ -143,6 +143,22 @@ def test_a_stack_has_one_network_for_all_levels() -> None:
     assert summary[1].equal(torch.cat([result.output[2, 1, :4], result.output[0, 1, 4:]]))
 
 
+def test_locked_dropout_has_a_mask_for_each_level_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    stack = RecurrentStack("hm_rnn", 3, [32, 32, 32], dropout=LockedDropout(0.5))
+    masks: list[Tensor] = []
+
+    def mask(own: LockedDropout, like: Tensor) -> Tensor:
+        masks.append(drawn(own, like))
+        return masks[-1]
+
+    drawn = LockedDropout._mask
+    monkeypatch.setattr(LockedDropout, "_mask", mask)
+    stack(torch.randn(5, 2, 3))
+    assert len(masks) == 2, "of the two lower levels, for all steps"
+    assert not masks[0].equal(masks[1])
+
+
 def test_drop_connect() -> None:
     torch.manual_seed(0)
     stack = RecurrentStack("hm_rnn", 3, [4, 4], drop_connect=0.5)
