@@ -25,6 +25,7 @@ FORBIDDEN = {
     "optim": ("fairseq_plugins.corpora", "fairseq_plugins.experiments", "fairseq_plugins.models"),
     "extensions.py": ("fairseq", "torch"),
     "terminal.py": ("fairseq", "torch"),
+    "samples.py": ("fairseq", "torch"),
     "limits.py": ("fairseq", "torch"),
 }
 
@@ -36,6 +37,7 @@ OURS = {
     "corpora": ("errors", "files", "versions"),
     "extensions.py": ("errors",),
     "terminal.py": (),
+    "samples.py": (),
     "kernels": ("errors", "files"),
     "modules": ("kernels",),
     "models": ("errors", "files", "compat", "modules", "kernels"),
@@ -47,6 +49,7 @@ OURS = {
     "scoring": ("errors", "files"),
     "experiments": (
         *("errors", "files", "versions", "extensions", "terminal", "checkpoints", "limits", "register", "__path__"),
+        "samples",
         *("corpora", "scoring"),
     ),
     "trained.py": ("errors", "checkpoints", "compat", "corpora", "experiments"),
@@ -55,10 +58,10 @@ OURS = {
     "optim": ("errors", "compat"),
     "language_models": ("errors", "files", "checkpoints", "corpora", "models", "modules"),
     "analysis": (
-        *("errors", "files", "terminal", "trained", "checkpoints", "register"),
+        *("errors", "files", "terminal", "samples", "trained", "checkpoints", "register"),
         *("corpora", "scoring", "kernels", "modules", "models", "experiments"),
     ),
-    "report": ("errors", "files", "terminal", "corpora", "scoring", "experiments", "analysis"),
+    "report": ("errors", "files", "terminal", "samples", "corpora", "scoring", "experiments", "analysis"),
     "tables": ("errors", "files", "versions", "scoring", "experiments", "analysis", "report"),
     "documentation": (
         *("errors", "files", "terminal", "register"),

@@ -19,6 +19,7 @@ from ..models.sequence_classifier import SequenceClassifier
 from ..models.sequence_pair_classifier import SequencePairClassifier
 from ..models.sequence_ranker import SequenceRanker
 from ..modules import pool
+from ..samples import spread
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,7 @@ def picked_words(checkpoint: Path, data: PreparedData, count: int, subset: str =
     model.eval()
     task.load_dataset(subset)
     dataset = task.dataset(subset)
-    number = len(dataset)
-    samples = (dataset.collater([dataset[index]]) for index in range(0, number, max(1, number // count))[:count])
+    samples = (dataset.collater([dataset[index]]) for index in spread(len(dataset), count))
     of_sample = _of_classifier if is_classifier else _of_ranker
     with torch.no_grad():
         return [of_sample(model, task, sample) for sample in samples]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tqdm import tqdm
 
 from ..errors import InputError, last_words
+from ..samples import spread
 from . import processes
 from .fairseq_commands import option
 from .train import parse_statistics
@@ -105,5 +106,5 @@ def show_samples(lines: dict[str, list[str]]) -> None:
     heading("Samples of the test set")
     count = len(next(iter(lines.values())))
     width = max(map(len, lines))
-    for number in range(0, count, max(1, count // SAMPLES))[:SAMPLES]:
+    for number in spread(count, SAMPLES):
         print("\n".join(f"{name:>{width}}  {sentences[number]}" for name, sentences in lines.items()), end="\n\n")

@@ -66,17 +66,10 @@ class LearningCurves:
         Losses are ``nll_loss`` where the criterion has it: ``loss`` would count the smoothing of labels, by which
         criterions differ. Where a training went on from a checkpoint, what it had done after it is left out.
         """
-        splits: dict[str, list[Mapping[str, Any]]] = {"train_inner": [], "train": [], "valid": []}
-        for record in statistics:
-            if record["split"] not in splits or "num_updates" not in record:
-                continue
-            earlier = splits[record["split"]]
-            while earlier and earlier[-1]["num_updates"] >= record["num_updates"]:
-                earlier.pop()
-            earlier.append(record)
+        splits = by_split(statistics)
         # A short training ends before the first --log-interval, but never before the end of its first epoch.
-        training = max(splits["train_inner"], splits["train"], key=len)
-        return cls(_losses(training), _losses(splits["valid"]), _points(training, "lr"))
+        training = max(splits.get("train_inner", []), splits.get("train", []), key=len)
+        return cls(_losses(training), _losses(splits.get("valid", [])), _points(training, "lr"))
 
     @classmethod
     def load(cls, path: Path) -> LearningCurves:
@@ -85,16 +78,38 @@ class LearningCurves:
         Raises:
             InputError: the file is missing, or a line of it is not what ``scripts/train.sh`` writes.
         """
-        statistics = []
-        for number, line in enumerate(read_lines(path), start=1):
-            try:
-                record = json.loads(line)
-            except ValueError:
-                record = None
-            if not isinstance(record, dict) or "split" not in record:
-                raise InputError(f"{path}, line {number}: not a line of statistics; delete this line")
-            statistics.append(record)
-        return cls.of(statistics)
+        return cls.of(read_statistics(path))
+
+
+def read_statistics(path: Path) -> list[Mapping[str, Any]]:
+    """The lines of a ``train.jsonl``.
+
+    Raises:
+        InputError: the file is missing, or a line of it is not what ``scripts/train.sh`` writes.
+    """
+    statistics = []
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict) or "split" not in record:
+            raise InputError(f"{path}, line {number}: not a line of statistics; delete this line")
+        statistics.append(record)
+    return statistics
+
+
+def by_split(statistics: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Those with a number of updates, by ``split``. Where a training went on from a checkpoint, what it had done after
+    it is left out."""
+    splits: dict[str, list[Mapping[str, Any]]] = {}
+    for record in statistics:
+        if "num_updates" in record:
+            earlier = splits.setdefault(record["split"], [])
+            while earlier and earlier[-1]["num_updates"] >= record["num_updates"]:
+                earlier.pop()
+            earlier.append(record)
+    return splits
 
 
 def _losses(records: Iterable[Mapping[str, Any]]) -> Points:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from ..experiments.train import STATISTICS
-from ..files import read_lines
+from .curves import Points, by_split, read_statistics
 from .page import Drawing
 from .style import INK, PALETTE, inline_svg, style
-
-Points = list[tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -82,15 +78,8 @@ def read_points(path: Path, progress: Progress) -> Points:
     """(updates, value) of a ``train.jsonl``; none where there is no such file."""
     if not path.is_file():
         return []
-    points: Points = []
-    for line in read_lines(path):
-        record: dict[str, Any] = json.loads(line)
-        if record.get("split") == progress.split and progress.key in record and "num_updates" in record:
-            # A training that went on from a checkpoint has done some updates twice.
-            while points and points[-1][0] >= record["num_updates"]:
-                points.pop()
-            points.append((record["num_updates"], progress.factor * record[progress.key]))
-    return points
+    found = by_split(read_statistics(path)).get(progress.split, [])
+    return [(one["num_updates"], progress.factor * one[progress.key]) for one in found if progress.key in one]
 
 
 def draw_progress(panels: Mapping[str, Mapping[str, Points]], progress: Progress) -> Figure:

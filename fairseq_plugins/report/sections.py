@@ -17,6 +17,7 @@ from ..experiments.decoding import Generation, decoding_of
 from ..experiments.prepared_data import PreparedData
 from ..experiments.train import STATISTICS
 from ..files import read_lines
+from ..samples import spread
 from ..scoring.metrics import Metric
 from . import curves
 from .drawings import draw_alignment, draw_channel_attention, draw_lengths
@@ -24,11 +25,6 @@ from .page import Drawing, Sample, WordAttention
 from .style import inline_svg
 
 logger = logging.getLogger(__name__)
-
-
-def spread(count: int, number: int) -> list[int]:
-    """``number`` indices, spread over ``count`` sentences; all of them where there are fewer."""
-    return list(range(0, count, max(1, count // number)))[:number]
 
 
 def example(data: PreparedData, number: int) -> int:

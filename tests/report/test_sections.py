@@ -14,12 +14,6 @@ from fairseq_plugins.report import sections
 from ..analysis.models import model_with_attention
 
 
-def test_spread() -> None:
-    assert sections.spread(10, 5) == [0, 2, 4, 6, 8]
-    assert sections.spread(3, 5) == [0, 1, 2]
-    assert sections.spread(12, 5) == [0, 2, 4, 6, 8]
-
-
 def test_systems_of_a_table_read_their_own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """DPN-S2S has a joined dictionary, its baselines have one for each side."""
     loaded = {}
