@@ -36,8 +36,8 @@ def page(records: Sequence[Record]) -> str:
             "`scripts/update_docs.sh` makes this page of the files in `results/` and `configs/tables/`.",
             "`scripts/evaluate.sh CONFIG --record` adds a run.",
             "",
-            "A figure of several runs is their mean ± standard deviation, with the number of runs. Runs of one seed, on "
-            "other machines or with other numbers of threads, count apart here; in comparisons they count as one. "
+            "A figure of several runs is their mean ± standard deviation, with the number of runs. Runs of one seed, "
+            "on other machines or with other numbers of threads, count apart here; in comparisons they count as one. "
             f"“{NOT_RECORDED}” means that nobody has recorded a run of this configuration.",
             "",
             "Times are of whatever machine made a run, with whatever else ran on it: [speed](speed.md) compares on "
