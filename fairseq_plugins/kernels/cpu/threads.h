@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "cpu/guards.h"
+
 namespace fairseq_plugins {
 
 // The first row of each chunk, and the end: as many chunks as threads or a multiple of that, so that what a step writes
@@ -34,7 +36,7 @@ template <typename Body>
 void for_each_chunk(at::ScalarType type, int64_t chunks, const Body& body) {
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, type, "for_each_chunk", [&] {
     const auto run = [&](int64_t i) {
-      const at::NoGradGuard no_grad_in_this_thread;
+      const KernelGuard of_this_thread;
       body(scalar_t(), i);
     };
     // Alone, its products may use all threads.

@@ -6,6 +6,7 @@
 // step (symbols in layer.h). The batch is split over the threads. What gradients and the LSTM's cell state are summed in is
 // Compute<S> (cpu/vectors.h) throughout.
 
+#include "cpu/guards.h"
 #include "cpu/threads.h"
 #include "sequence.h"
 
@@ -88,7 +89,7 @@ using ForwardResult = std::tuple<Tensor, Tensor, Tensor, Tensor, std::vector<Ten
 // A whole sequence. Returns output (T, B, H), channel attention in slot order (T, B, C), the last history and cell state of
 // each row, and what backward needs; nothing unless `keep`.
 ForwardResult forward(const Weights& weights, const Call& call, bool keep) {
-  const at::NoGradGuard no_grad;
+  const KernelGuard guard;
   const auto& [x, history, cell_state, lengths] = call;
   const Product input(weights.weight_input, x.size(0) * x.size(1), weights.bias_input);
   const Inputs inputs(project(input, x), history, cell_state, lengths);
@@ -107,7 +108,7 @@ ForwardResult forward(const Weights& weights, const Call& call, bool keep) {
 std::vector<OptionalTensor> backward(
     const Weights& weights, const Call& call, const std::vector<Tensor>& saved,
     const std::vector<OptionalTensor>& upstream, bool needs_x, bool needs_state) {
-  const at::NoGradGuard no_grad;
+  const KernelGuard guard;
   const auto& [x, history, cell_state, lengths] = call;
   const Inputs inputs(saved[0], history, cell_state, lengths);
   const auto chunks = chunks_of(saved);
@@ -145,7 +146,7 @@ class Steps {
   // x (B, D) -> output (B, H), the next history and cell state, and what backward needs; nothing unless `keep`.
   std::tuple<Tensor, Tensor, Tensor, std::vector<Tensor>> forward(
       const Tensor& x, const Tensor& history, const Tensor& cell_state, bool keep) const {
-    const at::NoGradGuard no_grad;
+    const KernelGuard guard;
     const Inputs inputs(project(input_, x.unsqueeze(0)), history, cell_state, std::nullopt);
     Outputs outputs(weights_, inputs);
     const auto chunks = run_forward(weights_, products_, inputs, boundaries(weights_, inputs.batch()), keep, outputs);
@@ -159,7 +160,7 @@ class Steps {
   std::vector<Tensor> backward(
       const Tensor& x, const Tensor& history, const Tensor& cell_state, const std::vector<Tensor>& saved,
       const std::vector<OptionalTensor>& upstream, bool needs_weights) {
-    const at::NoGradGuard no_grad;
+    const KernelGuard guard;
     if (!transposed_) {
       transposed_.emplace(weights_, largest_chunk(boundaries(weights_, batch_)), 1, true);
       transposed_input_ = Product(weights_.weight_input.t(), batch_);
@@ -182,7 +183,7 @@ class Steps {
   // The gradients of weight_input, bias_input, candidate_bias, weight_hh, weight_connection, v_hidden and score since the
   // last call.
   std::vector<OptionalTensor> take_gradients() {
-    const at::NoGradGuard no_grad;
+    const KernelGuard guard;
     WeightGradients sum;
     for (const auto& part : by_chunk_) sum.add(part);
     const auto type = weights_.weight_input.dtype();
