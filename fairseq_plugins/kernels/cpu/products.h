@@ -7,6 +7,8 @@
 
 #include <optional>
 
+#include "cpu/vectors.h"
+
 namespace fairseq_plugins {
 
 using at::Tensor;
@@ -76,22 +78,29 @@ inline OptionalTensor optional(const Tensor& tensor) {
   return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
 }
 
-// sum += term, either of which may be undefined.
+// The same as a tensor of this type.
+inline OptionalTensor optional(const Tensor& tensor, at::ScalarType type) {
+  return tensor.defined() ? OptionalTensor(tensor.to(type)) : std::nullopt;
+}
+
+// sum += term, either of which may be undefined. A sum of several terms is of type Compute: in bfloat16 it would stand
+// still once it is some hundred times as large as the next term.
 inline void add(Tensor& sum, const Tensor& term) {
   if (!sum.defined()) {
     sum = term;
   } else if (term.defined()) {
+    sum = sum.to(compute_type(sum.scalar_type()));
     sum.add_(term);
   }
 }
 
-// sum += x^T y. The product with the smaller matrix on the left is up to a third faster; so is oneDNN where the result is
-// large and its sizes are no multiples of 16.
+// sum += x^T y, as add does it. The product with the smaller matrix on the left is up to a third faster; so is oneDNN
+// where the result is large and its sizes are no multiples of 16.
 inline void add_product(Tensor& sum, const Tensor& x, const Tensor& y) {
   constexpr int64_t large = 1 << 20;
   const bool is_swapped = x.size(1) > y.size(1);
   const Tensor &left = is_swapped ? y : x, &right = is_swapped ? x : y;
-  if (sum.defined()) {
+  if (sum.defined() && x.scalar_type() == compute_type(x.scalar_type())) {
     Tensor out = is_swapped ? sum.t() : sum;
     at::addmm_out(out, out, left.t(), right);
   } else {
@@ -99,7 +108,7 @@ inline void add_product(Tensor& sum, const Tensor& x, const Tensor& y) {
     const Tensor product = is_large && Product::is_available(x.scalar_type())
         ? Product::multiplied(left.t(), right.t(), std::nullopt)
         : at::mm(left.t(), right);
-    sum = is_swapped ? product.t() : product;
+    add(sum, is_swapped ? product.t() : product);
   }
 }
 

@@ -126,13 +126,15 @@ std::vector<OptionalTensor> backward(
   WeightGradients sum;
   for (const auto& part : by_chunk) sum.add(part);
   const Tensor rows = x.reshape({-1, x.size(-1)}), grad_projected = gradients.projected.view({rows.size(0), -1});
+  const auto type = x.scalar_type();
   Tensor grad_x, grad_input;
   if (needs_x) grad_x = Product(weights.weight_input.t(), rows.size(0))(grad_projected).view(x.sizes());
   add_product(grad_input, grad_projected, rows);
   return {
       optional(grad_x), optional(gradients.history), optional(gradients.cell_state), grad_input, grad_projected.sum(0),
-      gradients.inside.defined() ? OptionalTensor(gradients.inside.sum({0, 1}).to(x.dtype())) : std::nullopt,
-      optional(sum.weight_hh), optional(stacked(sum.connections)), optional(sum.v_hidden), optional(sum.score)};
+      gradients.inside.defined() ? OptionalTensor(gradients.inside.sum({0, 1}).to(type)) : std::nullopt,
+      optional(sum.weight_hh, type), optional(stacked(sum.connections), type), optional(sum.v_hidden, type),
+      optional(sum.score, type)};
 }
 
 // One layer, a step at a time: everything that is the same for all steps is prepared once, and the gradients of the
@@ -186,12 +188,11 @@ class Steps {
     const KernelGuard guard;
     WeightGradients sum;
     for (const auto& part : by_chunk_) sum.add(part);
-    const auto type = weights_.weight_input.dtype();
-    const OptionalTensor inside =
-        grad_inside_.defined() ? OptionalTensor(grad_inside_.to(type)) : std::nullopt;
+    const auto type = weights_.weight_input.scalar_type();
     std::vector<OptionalTensor> taken = {
-        optional(grad_input_), optional(grad_bias_), inside, optional(sum.weight_hh), optional(stacked(sum.connections)),
-        optional(sum.v_hidden), optional(sum.score)};
+        optional(grad_input_, type), optional(grad_bias_, type), optional(grad_inside_, type),
+        optional(sum.weight_hh, type), optional(stacked(sum.connections), type), optional(sum.v_hidden, type),
+        optional(sum.score, type)};
     by_chunk_.clear();
     grad_input_ = grad_bias_ = grad_inside_ = Tensor();
     return taken;

@@ -186,7 +186,7 @@ struct InputGradients {
   Tensor inside;           // (T, B, H) of type Compute, GRU only: of the candidate's bias inside the reset gate
 };
 
-// The gradients of the weights from some rows, added to what is there.
+// The gradients of the weights from some rows, added to what is there, of type S or Compute (see add).
 struct WeightGradients {
   Tensor weight_hh, v_hidden, score;
   std::vector<Tensor> connections;

@@ -176,7 +176,7 @@ void backward_chunk(
     }
     if (weight_gradients) {
       add_product(weight_gradients->v_hidden, grad_scores, chunk.hidden.narrow(0, L, steps).view({-1, H}));
-      add(weight_gradients->score, grad_score.to(options.dtype()));
+      add(weight_gradients->score, grad_score);
     }
   }
   if (upstream.history.defined()) {
