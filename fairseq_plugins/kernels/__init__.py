@@ -8,6 +8,7 @@ from torch import Tensor
 from . import dispatch
 from .conventional import conventional_rnn, conventional_stepper
 from .dispatch import BACKEND_VARIABLE
+from .multi_channel.lengths import checked_lengths
 from .multi_channel.specification import (
     MultiChannelLayer,
     MultiChannelOutput,
@@ -51,7 +52,11 @@ def multi_channel_rnn(
         lengths: (B,) real tokens of each row, 0 ... T; None if there is no padding.
         state: each row's state before the first step.
         need_details: return the attention over channels too.
+
+    Raises:
+        ValueError: lengths are not one whole number for each row, or not in 0 ... T; the latter is seen on CPUs only.
     """
+    lengths = checked_lengths(lengths, x)
     backend = dispatch.choose("multi_channel", layer, x.size(0) * x.size(1)).module
     return backend.multi_channel_rnn(layer, x, lengths, state, need_details)
 

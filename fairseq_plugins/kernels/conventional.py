@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from . import dispatch
+from .multi_channel.lengths import checked_lengths
 from .multi_channel.specification import (
     MultiChannelLayer,
     MultiChannelParameters,
@@ -44,6 +45,9 @@ def conventional_rnn(
 
     Returns:
         the output (T, B, H), zero at padding, and each row's own h and c at its last real token.
+
+    Raises:
+        ValueError: lengths are not one whole number in 0 ... T for each row.
     """
     steps, rows, _ = x.shape
     is_reduced = x.dtype not in (torch.float32, torch.float64) or torch.is_autocast_enabled(x.device.type)
@@ -54,7 +58,7 @@ def conventional_rnn(
     if choice.name != "cpp":
         return None
     state = MultiChannelState(hidden[:, None, None], cell_state[:, None], _ANY_TIME)
-    output, last, _ = choice.module.multi_channel_rnn(layer, x, lengths, state)
+    output, last, _ = choice.module.multi_channel_rnn(layer, x, checked_lengths(lengths, x), state)
     return output, last.history[:, 0, 0], last.cell_state[:, 0]
 
 
