@@ -26,13 +26,18 @@ def refuses(layer: MultiChannelLayer, rows: int) -> str | None:
 
 
 def recurrence(specification: MultiChannelSpecification, inputs: RecurrenceInputs) -> tuple[Tensor, Tensor]:
-    """A recurrence as ``vectorized.py`` defines it. Runs in the parameters' precision, also under autocast."""
+    """A recurrence as ``vectorized.py`` defines it. Runs in the parameters' precision, also under autocast; the cell
+    state is kept in float32 at least, since half precision loses what single steps add to it."""
     dtype = inputs.weight_connection.dtype
     with torch.autocast(inputs.gates.device.type, enabled=False):
         inputs = inputs._replace(
-            gates=inputs.gates.to(dtype), history=inputs.history.to(dtype), cell_state=inputs.cell_state.to(dtype)
+            gates=inputs.gates.to(dtype),
+            history=inputs.history.to(dtype),
+            cell_state=inputs.cell_state.to(torch.promote_types(dtype, torch.float32)),
         )
-        return _Recurrence.apply(specification, *inputs)
+        hidden, cell_states = _Recurrence.apply(specification, *inputs)
+        # A state goes on to steps, which take no other precision.
+        return hidden, cell_states.to(dtype)
 
 
 multi_channel_rnn = functools.partial(vectorized.multi_channel_rnn, recurrence)
@@ -64,7 +69,7 @@ class _Recurrence(torch.autograd.Function):
 
         hidden = gates.new_empty(longest + steps, channels, batch_size, hidden_size)
         hidden[:longest] = history.flip(0)
-        cell_states = gates.new_empty(1 + steps, *cell_state.shape)
+        cell_states = cell_state.new_empty(1 + steps, *cell_state.shape)
         cell_states[0] = cell_state
         # What _StepTensors says, for all steps.
         activations = gates.new_empty(steps, channels, batch_size, width)

@@ -172,6 +172,38 @@ def test_runs_in_the_parameters_precision_under_autocast(backend: str, monkeypat
 
 
 @pytest.mark.parametrize("backend", ["eager", "cpp"])
+def test_an_open_forget_gate_in_half_precision(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """c = 1 + t / 1024, of which bfloat16 can tell 1 / 128; and the gradient of c(0) is a sum over as many steps."""
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
+    layer = HigherOrderRNN(2, 3, connection="gate", lags=(1,))
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.zero_()
+        _, f, g, o = layer.bias_ih.chunk(4)
+        f += 20
+        o += 20
+        # Half open, for a candidate of 1 / 512.
+        g += 1 / 512
+    found, expected = (
+        _state_and_gradient(layer.to(dtype), torch.zeros(256, 2, 2, dtype=dtype))
+        for dtype in (torch.bfloat16, torch.float64)
+    )
+    assert expected[0].min() > 1.24
+    for value, exact in zip(found, expected, strict=True):
+        assert value.dtype == torch.bfloat16
+        torch.testing.assert_close(value.double(), exact, rtol=1e-2, atol=0)
+
+
+def _state_and_gradient(layer: HigherOrderRNN, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The last cell state from a c(0) of 1, and the gradient of that c(0) for the sum of the outputs and of the last
+    state."""
+    ones = x.new_ones(x.size(1), layer.hidden_size).requires_grad_()
+    result = layer(x, None, layer.initial_state(x.size(1), None, ones))
+    objective = result.output.sum(0).sum() + result.state.cell_state.sum()
+    return result.state.cell_state.detach(), torch.autograd.grad(objective, ones)[0]
+
+
+@pytest.mark.parametrize("backend", ["eager", "cpp"])
 def test_second_derivative_is_refused_not_wrong(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
     layer = MultiChannelRNN(2, 3, 2).double()
