@@ -40,6 +40,7 @@ def test_another_backend_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few tokens make several chunks, the last one shorter."""
     monkeypatch.setattr(eager, "_CHUNK_NUMBERS", 100)
+    monkeypatch.setattr(eager, "_CHUNK_NUMBERS_ELSEWHERE", 1000)
     monkeypatch.setattr(eager, "_LEAST_CHUNK", 4)
 
 
@@ -137,6 +138,17 @@ def test_half_precision_takes_its_softmax_in_float32(dtype: torch.dtype) -> None
     for found, gradient in zip(torch.autograd.grad(loss, halves), expected, strict=True):
         assert found.dtype == dtype
         assert (found.double() - gradient).norm() < 0.05 * gradient.norm()
+
+
+def test_chunks_are_larger_where_no_cache_holds_them() -> None:
+    """The meta device is one that is not a CPU."""
+    features = torch.zeros(500, 8)
+    assert [eager._chunk_size(features, types) for types in (20, 1000)] == [100 // 20, 4]
+    assert [eager._chunk_size(features.to("meta"), types) for types in (20, 1000)] == [1000 // 20, 4]
+    weight = torch.zeros(20, 8, device="meta", requires_grad=True)
+    target = torch.zeros(500, dtype=torch.long, device="meta")
+    loss, _ = output_cross_entropy(features.to("meta"), weight, None, target, PADDING)
+    assert torch.autograd.grad(loss, weight)[0].shape == weight.shape
 
 
 def test_no_table_outlives_its_chunk(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Output projection, softmax, cross-entropy and all their gradients in torch's operations, a chunk of tokens at a time.
 
 Logits, probabilities and the logits' gradient of N tokens are tables of N x V numbers: at 4,000 tokens and 30,000 types
-half a gigabyte each. Here they exist for one chunk only, which stays in the cache; what is kept for the
+half a gigabyte each. Here they exist for one chunk only, which stays in the cache of a CPU; what is kept for the
 backward pass are the gradients of features, weight and bias, computed on the way.
 """
 
@@ -18,6 +18,9 @@ from ..linear import onednn
 
 # Numbers in a chunk's table: larger ones leave the cache, smaller ones make the matrix products thin.
 _CHUNK_NUMBERS = 1 << 21
+# No cache of a GPU holds a chunk that keeps it busy, so that only memory limits one: here to 256 MiB in float32. The
+# number is an estimate and has not been measured.
+_CHUNK_NUMBERS_ELSEWHERE = 1 << 26
 _LEAST_CHUNK = 64
 
 
@@ -45,6 +48,12 @@ def output_cross_entropy(
         features, weight = features.detach(), weight.detach()
         bias = None if bias is None else bias.detach()
     return _OutputCrossEntropy.apply(features, weight, bias, target, padding, label_smoothing)
+
+
+def _chunk_size(features: Tensor, types: int) -> int:
+    """How many rows of features (N, E), and of a table (N, V) of V types, are computed at once."""
+    numbers = _CHUNK_NUMBERS if features.is_cpu else _CHUNK_NUMBERS_ELSEWHERE
+    return max(_LEAST_CHUNK, numbers // types)
 
 
 def _product_of(features: Tensor, weight: Tensor, rows: int) -> Callable[..., Tensor]:
@@ -75,7 +84,7 @@ class _OutputCrossEntropy(torch.autograd.Function):
         counted = real.to(precision)
         # Padding asks for any type, and counts for nothing.
         picked = target.masked_fill(~real, 0).unsqueeze(1)
-        size = max(_LEAST_CHUNK, _CHUNK_NUMBERS // types)
+        size = _chunk_size(features, types)
         chunk_of = [(start, min(start + size, features.size(0))) for start in range(0, features.size(0), size)]
         rows_of_chunk = min(size, features.size(0))
         probabilities_of_chunk = features.new_empty(rows_of_chunk, types, dtype=precision)
