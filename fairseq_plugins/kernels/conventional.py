@@ -18,9 +18,6 @@ from .multi_channel.specification import (
     Stepper,
 )
 
-# Only channels need the time.
-_ANY_TIME = torch.zeros((), dtype=torch.long)
-
 
 def conventional_rnn(
     weight_ih: Tensor,
@@ -57,7 +54,9 @@ def conventional_rnn(
     choice = dispatch.choose("multi_channel", layer, steps * rows)
     if choice.name != "cpp":
         return None
-    state = MultiChannelState(hidden[:, None, None], cell_state[:, None], _ANY_TIME)
+    # Only channels need the time.
+    time = x.new_zeros((), dtype=torch.long)
+    state = MultiChannelState(hidden[:, None, None], cell_state[:, None], time)
     output, last, _ = choice.module.multi_channel_rnn(layer, x, checked_lengths(lengths, x), state)
     return output, last.history[:, 0, 0], last.cell_state[:, 0]
 

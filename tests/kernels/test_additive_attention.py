@@ -76,6 +76,15 @@ def test_gradients_by_finite_differences(backend: str, monkeypatch: pytest.Monke
     torch.autograd.gradcheck(lambda *each: additive_attention(*each, mask), given)
 
 
+@pytest.mark.parametrize("backend", ["reference", "eager", "cpp"])
+def test_another_default_device_changes_nothing(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(BACKEND_VARIABLE, backend)
+    given, mask = problem(2, 3, 4, 3, 2)
+    expected = additive_attention(*given, mask)
+    with torch.device("meta"):
+        assert all(map(torch.equal, additive_attention(*given, mask), expected))
+
+
 def test_by_hand() -> None:
     """Two positions whose energies differ by ln 3, and a padded one."""
     keys = torch.tensor([[[0.0], [0.5], [9.0]]], dtype=torch.float64)

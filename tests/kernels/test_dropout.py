@@ -81,6 +81,12 @@ def test_who_drops(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.equal(dropout(x, 0.5), expected)
 
 
+def test_it_happens_where_the_tensor_is() -> None:
+    """Whatever the default device."""
+    with torch.device("meta"):
+        assert dropout(torch.ones(10, 3, device="cpu"), 0.5).is_cpu
+
+
 def test_nothing_is_dropped_outside_training() -> None:
     x = torch.randn(10, 3)
     assert dropout(x, 0.5, is_training=False) is x

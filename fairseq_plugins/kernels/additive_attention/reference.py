@@ -23,6 +23,6 @@ def additive_attention(
             alpha = torch.exp(energies) / torch.exp(energies).sum()
             contexts.append(sum(alpha[i] * values[b, s] for i, s in enumerate(real)))
             row = query.new_zeros(keys.size(1))
-            weights.append(row.index_put((torch.tensor(real),), alpha))
+            weights.append(row.index_put((torch.tensor(real, device=row.device),), alpha))
     shape = query.shape[:2]
     return torch.stack(contexts).unflatten(0, shape), torch.stack(weights).unflatten(0, shape)

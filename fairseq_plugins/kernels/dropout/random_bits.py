@@ -26,7 +26,7 @@ def refuses(x: Tensor, p: float) -> str | None:
 def dropout(x: Tensor, p: float) -> Tensor:
     """As :func:`fairseq_plugins.kernels.dropout.dropout`."""
     dropped = round(p * _VALUES)
-    words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
+    words = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(-(1 << 63), None)
     numbers = words.view(torch.int16)[: x.numel()].view(x.shape)
     kept = (numbers >= dropped - _VALUES // 2).view(torch.uint8).to(x.dtype)
     return x * kept.mul_(_VALUES / (_VALUES - dropped))

@@ -12,6 +12,7 @@ from fairseq_plugins import kernels
 from fairseq_plugins.kernels import conventional
 from fairseq_plugins.modules import RECURRENT_KINDS, LayerSizes
 from fairseq_plugins.modules.recurrent import torch_layers
+from tests.commands import run_command
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 CELLS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
@@ -80,6 +81,18 @@ def test_the_kernel_is_chosen_where_it_is_faster(cell: str, monkeypatch: pytest.
     assert runs(64, 128, 8) == (cell != "lstm")
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "autograd")
     assert not runs(64, 128, 8)
+
+
+def test_another_default_device_changes_nothing() -> None:
+    """Nor where it was the default when the package was imported."""
+    script = (
+        "import torch; torch.set_default_device('meta')\n"
+        "from fairseq_plugins.modules import ConventionalRNN\n"
+        "layer = ConventionalRNN(3, 8, 'gru').to_empty(device='cpu')\n"
+        "result = layer(torch.zeros(4, 2, 3, device='cpu'), torch.tensor([4, 2], device='cpu'))\n"
+        "assert result.output.is_cpu\n"
+    )
+    run_command(["python", "-c", script])
 
 
 @pytest.mark.parametrize("kind", sorted(RECURRENT_KINDS))
