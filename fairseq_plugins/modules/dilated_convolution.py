@@ -20,6 +20,9 @@ class DilatedCNN(nn.Module):
         input_size: D.
         hidden_size: H, filters of each layer.
         layers: how many, at least 1.
+
+    Raises:
+        ValueError: a size below 1, or no layer.
     """
 
     def __init__(self, input_size: int, hidden_size: int, layers: int) -> None:

@@ -16,6 +16,9 @@ class Highway(nn.Module):
     Args:
         size: D.
         layers: how many, at least 1.
+
+    Raises:
+        ValueError: a size below 1, or no layer.
     """
 
     def __init__(self, size: int, layers: int = 2) -> None:

@@ -18,7 +18,10 @@ class LockedDropout(nn.Module):
     """Dropout with one mask for all time steps ("variational", Gal and Ghahramani 2016): x (T, B, D) -> (T, B, D).
 
     Args:
-        p: the probability of dropping an element.
+        p: the probability of dropping an element, at least 0 and below 1.
+
+    Raises:
+        ValueError: another probability.
     """
 
     def __init__(self, p: float) -> None:

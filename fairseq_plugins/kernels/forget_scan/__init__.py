@@ -20,6 +20,9 @@ def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor | None = None) 
 
     Returns:
         c (T, B, F), computed and returned in float32 at least, whatever the precision of what it reads.
+
+    Raises:
+        ValueError: gate and candidate are not of one shape, or initial is not of theirs without the first dimension.
     """
     if gate.shape != candidate.shape or (initial is not None and initial.shape != gate.shape[1:]):
         shapes = ", ".join(str(tuple(each.shape)) for each in (gate, candidate, initial) if each is not None)

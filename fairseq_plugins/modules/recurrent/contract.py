@@ -92,7 +92,11 @@ class RecurrentNetwork(nn.Module, ABC):
         return [self.output_size]
 
     def step(self, x: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
-        """One time step: x (B, D) -> output (B, output_size) and the next state. Differentiable."""
+        """One time step: x (B, D) -> output (B, output_size) and the next state. Differentiable.
+
+        Raises:
+            TypeError: the network does not run step by step.
+        """
         raise TypeError(f"{type(self).__name__} does not run step by step")
 
     def stepper(self, batch_size: int) -> Step:
@@ -109,6 +113,9 @@ class RecurrentNetwork(nn.Module, ABC):
             batch_size: B.
             h0: (B, output_size), zero if None.
             c0: the same for networks that have a cell state.
+
+        Raises:
+            TypeError: the network does not run step by step.
         """
         raise TypeError(f"{type(self).__name__} does not run step by step")
 

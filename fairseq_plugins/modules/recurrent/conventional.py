@@ -20,7 +20,16 @@ class ConventionalState(NamedTuple):
 
 
 class ConventionalRNN(RecurrentNetwork):
-    """One layer of ``torch.nn.LSTM``, ``GRU`` or ``RNN`` (tanh), chosen by ``cell``, in one direction."""
+    """One layer of ``torch.nn.LSTM``, ``GRU`` or ``RNN`` (tanh), in one direction.
+
+    Args:
+        input_size: D.
+        hidden_size: H.
+        cell: ``lstm``, ``gru`` or ``rnn``.
+
+    Raises:
+        ValueError: an unknown cell, or a size that torch's layer does not take.
+    """
 
     def __init__(self, input_size: int, hidden_size: int, cell: str = "lstm") -> None:
         super().__init__()
