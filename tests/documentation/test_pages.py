@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.documentation import __main__ as update_docs
-from fairseq_plugins.documentation import results_page
+from fairseq_plugins.documentation import pages, results_page
 from fairseq_plugins.documentation.blocks import filled
 from fairseq_plugins.documentation.pages import generated
 from fairseq_plugins.errors import InputError
@@ -42,6 +42,16 @@ def test_extensions_of_what_is_recorded(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(update_docs, "generated", lambda *_: {} if loaded else pytest.fail("too early"))
     update_docs.main([])
     assert loaded == ["mc_rnn_3.yaml"] and capsys.readouterr().out == "every page is as it would be written\n"
+
+
+def test_runs_that_are_shorter_than_the_paper_s_configuration() -> None:
+    def run(**options: str) -> Record:
+        scores = {"test": {"accuracy": 12.5}}
+        differs = {"train": dict(options)} if options else {}
+        return Record("pixel_mnist", "gru", "configs/pixel_mnist/gru.yaml", 1, differs=differs, scores=scores)
+
+    assert pages.recorded([run()], "pixel_mnist") == "Not recorded yet."
+    assert "12.50" in pages.recorded([run(**{"stop-time-hours": "2"})], "pixel_mnist")
 
 
 def iwslt(seed: int, score: float, **others) -> Record:
