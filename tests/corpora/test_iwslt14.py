@@ -429,6 +429,6 @@ def test_the_next_mirror_is_tried(archive: Path, serve: Callable[..., Server], t
 
 def test_no_mirror_has_it(serve: Callable[..., Server], tmp_path: Path) -> None:
     gone, page = serve(b"", status=404).address, serve(b"<html>sign in</html>").address
-    with pytest.raises(InputError, match="404.*not a whole archive.*fetch it yourself and give --archive"):
+    with pytest.raises(InputError, match="404.*not a whole gzip.d tar archive.*fetch it yourself and give --archive"):
         download(tmp_path / "new" / "de-en.tgz", [gone, page])
     assert not list(tmp_path.rglob("*.*"))

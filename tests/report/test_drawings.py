@@ -66,7 +66,9 @@ def test_speeds(tmp_path: Path) -> None:
 def comparison(
     differences: list[float], higher_is_better: bool = True, largest: float | None = 100
 ) -> ComparisonReport:
-    return ComparisonReport(("a", "b"), {}, "sentence BLEU", higher_is_better, largest, differences, [], [])
+    return ComparisonReport(
+        ("a", "b"), {}, "sentence BLEU", "sentences", higher_is_better, largest, differences, [], []
+    )
 
 
 def bars(report: ComparisonReport) -> dict[float, float]:
