@@ -54,7 +54,7 @@ OURS = {
     ),
     "trained.py": ("errors", "checkpoints", "compat", "corpora", "experiments"),
     "installation.py": ("errors", "terminal", "versions", "register", "modules", "kernels"),
-    "tasks": ("errors", "files", "corpora", "models"),
+    "tasks": ("errors", "files", "compat", "corpora", "models"),
     "optim": ("errors", "compat"),
     "language_models": ("errors", "files", "checkpoints", "corpora", "models", "modules"),
     "analysis": (

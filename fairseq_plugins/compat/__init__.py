@@ -18,6 +18,7 @@ def apply() -> None:
 
     from .bfloat16 import allow_bfloat16_without_tpu
     from .checkpoint_types import allow_checkpoint_types
+    from .data_workers import end_data_workers_with_their_epoch
     from .diverse_beam_search import repair_diverse_beam_search
     from .last_batch import keep_last_batch
     from .numpy_aliases import restore_numpy_aliases
@@ -33,6 +34,7 @@ def apply() -> None:
     restore_numpy_aliases()
     keep_last_batch()
     keep_batches_when_resuming()
+    end_data_workers_with_their_epoch()
     keep_limits_when_resuming()
     tell_schedulers_when_resuming()
     allow_bfloat16_without_tpu()

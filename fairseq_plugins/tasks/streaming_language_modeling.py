@@ -28,6 +28,7 @@ from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II, MISSING
 from torch import Tensor
 
+from ..compat.data_workers import without_persistent_workers
 from ..errors import InputError
 from ..models.carried_states import CarriedStates, Tensors
 from ..models.recurrent_language_model import RecurrentLanguageModel
@@ -147,7 +148,7 @@ class StreamingLanguageModelingTask(FairseqTask):
         if max_sentences is None:
             raise InputError(f"--task {TASK} needs --batch-size, the number of streams side by side")
         windows = self.windows(dataset, max_sentences, num_shards, shard_id, epoch)
-        return EpochBatchIterator(
+        iterator = EpochBatchIterator(
             dataset=windows,
             collate_fn=windows.collater,
             batch_sampler=[[index] for index in range(len(windows))],
@@ -156,6 +157,7 @@ class StreamingLanguageModelingTask(FairseqTask):
             buffer_size=data_buffer_size,
             disable_shuffling=True,
         )
+        return without_persistent_workers(iterator)
 
     def windows(self, text: Text, streams: int, num_shards: int = 1, shard_id: int = 0, epoch: int = 1) -> Windows:
         """The windows of a process, with ``streams`` of its own.

@@ -23,6 +23,7 @@ def test_applying_again_changes_nothing() -> None:
         (utils, "post_process_prediction"),
         (utils, "extract_hard_alignment"),
         (FairseqTask, "inference_step"),
+        (FairseqTask, "get_batch_iterator"),
         (DiverseBeamSearch, "step"),
         (Dictionary, "add_from_file"),
         (Trainer, "state_dict"),
