@@ -16,7 +16,7 @@ def end_data_workers_with_their_epoch() -> None:
 
     fairseq-fixed's data loaders keep their workers for the next epoch. Where the task makes another iterator by then,
     there is no next one, and reference cycles keep the loader: each epoch leaves a process, with all memory that the
-    training had when it was forked. fairseq 0.12.2 does not keep workers.
+    training had when it was forked.
     """
 
     def build(get_batch_iterator: Callable) -> Callable:
