@@ -9,9 +9,9 @@ from typing import Any
 
 from ..errors import InputError, nearest
 from ..experiments import configuration as configurations
-from ..experiments import records
+from ..experiments import record_groups, records
 from ..experiments.configuration import CHECKOUT
-from ..experiments.records import Group
+from ..experiments.record_groups import Group
 from ..experiments.seeds import SeedsComparison, compare_seeds
 from ..terminal import table
 from .result import Analysis, Panel
@@ -25,17 +25,19 @@ class SeedsReport:
 
     Attributes:
         systems: the names of the first, the baseline, and of the second.
+        are_trained: whether both are, so that the interval is Welch's.
         comparisons: a number each.
     """
 
     systems: tuple[str, str]
+    are_trained: bool
     comparisons: list[SeedsComparison]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command ``seeds``."""
     parser.add_argument("dataset", metavar="DATASET", help="a folder below configs/ and results/: multi30k_de_en")
-    parser.add_argument("baseline", metavar="BASELINE", help="a configuration of it: rnnsearch")
+    parser.add_argument("baseline", metavar="BASELINE", help="a configuration of it, or a rule: rnnsearch")
     parser.add_argument("system", metavar="SYSTEM", help="another one: mc_rnn_3")
     parser.add_argument("--subset", default="test", metavar="NAME", help="the set's own name (default: test)")
     parser.add_argument(
@@ -47,11 +49,16 @@ def run(arguments: argparse.Namespace) -> Analysis:
     """The command ``seeds``.
 
     Raises:
-        InputError: nothing is recorded of a system, or not of this set.
+        InputError: nothing is recorded of a system, or not of this set, or neither system is trained.
     """
     known = records.load_all()
     groups = [group_named(arguments, name, known) for name in (arguments.baseline, arguments.system)]
-    report = SeedsReport((arguments.baseline, arguments.system), compare_seeds(*groups, arguments.subset))
+    if not any(group.is_trained for group in groups):
+        raise InputError(
+            f"neither '{arguments.baseline}' nor '{arguments.system}' is trained; name a system that has seeds"
+        )
+    systems, are_trained = (arguments.baseline, arguments.system), all(group.is_trained for group in groups)
+    report = SeedsReport(systems, are_trained, compare_seeds(*groups, arguments.subset))
     if not report.comparisons:
         sets = sorted({name for group in groups for record in group.records for name in record.scores})
         raise InputError(f"--subset {arguments.subset}: not recorded of both systems; there are {', '.join(sets)}")
@@ -59,22 +66,30 @@ def run(arguments: argparse.Namespace) -> Analysis:
 
 
 def group_named(arguments: argparse.Namespace, name: str, known: Sequence[records.Record]) -> Group:
-    """The recorded runs of a configuration as it is today.
+    """The recorded runs of a configuration as it is today, or the record of what is not trained.
 
     Raises:
         InputError: there is no such configuration or data set, or nothing is recorded of it.
     """
+    baseline = record_groups.baseline_named(arguments.dataset, name, known)
+    if baseline is not None:
+        return baseline
     folder = CHECKOUT / "configs" / arguments.dataset
     path = folder / f"{name}.yaml"
     if not path.is_file():
         asked = name if folder.is_dir() else arguments.dataset
         datasets = {record.dataset for record in known}
-        there = sorted({file.stem for file in folder.glob("[!_]*.yaml")} if folder.is_dir() else datasets)
+        systems = {file.stem for file in folder.glob("[!_]*.yaml")} | {
+            record.system
+            for record in known
+            if record_groups.baseline_named(arguments.dataset, record.system, [record]) is not None
+        }
+        there = sorted(systems if folder.is_dir() else datasets)
         raise InputError(f"{path}: there is no '{asked}'{nearest(asked, there)}; there are {', '.join(there)}")
     checkpoint = records.checkpoint_name(arguments.average)
     configuration = configurations.load(path)
     configuration.load_extensions()  # the metric may be one of theirs
-    group = records.group_of(configuration, known, checkpoint)
+    group = record_groups.group_of(configuration, known, checkpoint)
     if group is None:
         place = records.folder() / arguments.dataset / name
         raise InputError(
@@ -126,10 +141,11 @@ def _text(report: SeedsReport) -> str:
             "difference": f"{comparison.difference:+{form}}",
             "p": _p(comparison.together),
         }
-        interval = "needs two runs of each system"
+        interval = "needs two runs of each system that is trained"
         if comparison.interval is not None:
             low, high = comparison.interval
-            interval = f"{low:+{form}} to {high:+{form}} (Welch's t-test over the seeds, p = {comparison.p_value:.4f})"
+            test = "Welch's t-test" if report.are_trained else "t-test"
+            interval = f"{low:+{form}} to {high:+{form}} ({test} over the seeds, p = {comparison.p_value:.4f})"
         blocks += [
             f"== {comparison.column.label} ==\n{table([*rows, mean])}",
             f"95 % interval of the difference: {interval}",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..experiments.records import BEST, Record, groups
+from ..experiments.record_groups import groups
+from ..experiments.records import BEST, Record
 from ..scoring.metrics import metric_named
 from ..tables.writing import markdown
 from .results_page import NOT_RECORDED, cell

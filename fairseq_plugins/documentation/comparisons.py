@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from ..experiments import configuration as configurations
 from ..experiments.configuration import CHECKOUT
-from ..experiments.records import Group, Record, checkpoint_name, group_of
+from ..experiments.record_groups import Group, baseline_named, group_of
+from ..experiments.records import Record, checkpoint_name
 from ..experiments.seeds import SeedsComparison, compare_seeds
 from ..tables.writing import markdown
 
@@ -14,7 +15,7 @@ NOT_RECORDED = "No two of these systems are recorded with the options of today y
 UNKNOWN = "–"
 BY_SEED = "difference by seed"
 Pair = tuple[str, str]
-"""The names of two configurations, the baseline first."""
+"""The names of two systems, the baseline first: configurations, or what is not trained."""
 
 
 def comparisons(
@@ -56,8 +57,10 @@ def comparisons(
 
 def _group(records: Sequence[Record], dataset: str, name: str, average: int) -> Group | None:
     """The recorded runs of a system with its options of today; what was carried over has no seeds to compare."""
-    configuration = configurations.load(CHECKOUT / "configs" / dataset / f"{name}.yaml")
-    group = group_of(configuration, records, checkpoint_name(average))
+    path = CHECKOUT / "configs" / dataset / f"{name}.yaml"
+    if not path.exists():
+        return baseline_named(dataset, name, records)
+    group = group_of(configurations.load(path), records, checkpoint_name(average))
     return None if group is None or group.records[0].carried_over else group
 
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from ..experiments import configuration as configurations
 from ..experiments.configuration import CHECKOUT
-from ..experiments.records import BEST, Group, Record, group_of
+from ..experiments.record_groups import Group, group_of
+from ..experiments.records import BEST, Record
 from ..tables.tables import Row, Table
 from ..tables.writing import markdown
 from . import results_page

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..experiments.configuration import CHECKOUT
-from ..experiments.records import Figure
+from ..experiments.record_groups import Figure
 from ..tables.writing import markdown
 
 DATA = CHECKOUT / "docs" / "notes" / "data"

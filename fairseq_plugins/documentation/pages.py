@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..experiments import configuration as configurations
 from ..experiments import quickstart
-from ..experiments.records import Record, group_of
+from ..experiments.record_groups import group_of
+from ..experiments.records import Record
 from ..scoring.metrics import metric_named
 from ..tables.writing import markdown
 from ..terminal import table
@@ -72,6 +73,7 @@ Compared = tuple[str, Sequence[comparisons.Pair], Sequence[int]]
 COMPARED: Mapping[str, Compared] = {
     "quickstart": ("quickstart", [("rnnsearch", "mc_rnn_3")], [0]),
     **{name: (name, [("bilstm", "rcrn"), ("bilstm_3", "rcrn")], [0]) for name in ("trec", "sst_2", "sst_5", "wikiqa")},
+    "wikiqa-word_overlap": ("wikiqa", [("word_overlap", name) for name in ("bilstm", "bilstm_3", "rcrn")], [0]),
     "reviews": (
         "reviews",
         [(f"{kind}_{name}", f"rcrn_{name}") for name in ("mr", "apparel", "books") for kind in ("bilstm", "bilstm_3")],

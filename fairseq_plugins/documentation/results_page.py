@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ..experiments import configuration as configurations
 from ..experiments.configuration import CHECKOUT
-from ..experiments.records import BEST, Group, Record, group_of, groups
+from ..experiments.record_groups import Group, group_of, groups
+from ..experiments.records import BEST, Record
 from ..scoring.metrics import Column, metrics_of
 from ..tables.tables import TABLES, Row, Table, load_table
 from ..tables.writing import markdown

@@ -20,7 +20,7 @@ from ..files import read_lines
 from ..scoring.metrics import Metric, Outputs, metric_named
 from ..terminal import table
 from . import configuration as configurations
-from . import processes, records, results
+from . import processes, record_groups, records, results
 from .command_line import ScriptParser, builtin_corpus, main_of, script, work_folder
 from .configuration import CHECKOUT
 from .decoding import decoding_of
@@ -204,7 +204,7 @@ def add_recorded(
     for row in rows:
         found = None
         if row["system"] in SYSTEMS:
-            found = records.group_of(configurations.load(preset(task, row["system"])), known)
+            found = record_groups.group_of(configurations.load(preset(task, row["system"])), known)
         figure = found and found.figure(column.key)
         row[f"recorded {column.label}"] = figure and recorded(figure, column.form)
         is_compared = is_compared or figure is not None
@@ -221,7 +221,7 @@ def add_recorded(
     return notes
 
 
-def recorded(figure: records.Figure, form: str) -> str:
+def recorded(figure: record_groups.Figure, form: str) -> str:
     """``93.34, from 92.19 to 93.74 (10 runs)``, or ``93.34 (one run)``."""
     mean = "" if figure.deviation is None else f"{figure.mean:{form}}, from "
     return f"{mean}{figure.range(form)} ({figure.runs})"

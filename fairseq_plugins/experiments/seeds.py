@@ -1,4 +1,4 @@
-"""Two systems that were trained with several seeds: how far they differ, and how sure that is."""
+"""Two systems, of which one or both were trained with several seeds: how far they differ, and how sure that is."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from statistics import fmean
 import numpy as np
 
 from ..scoring.metrics import Column, Metric, metrics_of
-from ..scoring.significance import paired_bootstrap, welch
-from .records import Figure, Group, Record
+from ..scoring.significance import paired_bootstrap, student, welch
+from .record_groups import Figure, Group
+from .records import Record
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,12 @@ class SeedsComparison:
 
     Attributes:
         column: which number
-        baseline, system: a value for each seed; runs of one seed are alike, and count as one
-        seeds: those that both have
-        interval: the 95 % interval of the difference of the means over the seeds (Welch, 1947); None where a system has
-            a single seed
-        p_value: of Welch's t-test that both means are the same; None likewise
+        baseline, system: a value for each seed; runs of one seed are alike, and count as one. What is not trained has
+            one value
+        seeds: those that both have; all of one system where the other is not trained
+        interval: the 95 % interval of the difference of the means over the seeds (Welch, 1947; Student's where one
+            system is not trained); None where a trained system has a single seed
+        p_value: of the same test that both means are the same; None likewise
         together: p of a paired bootstrap over the sentences, in which a sentence brings the outputs of all seeds that
             both have; None where the statistics of one were not kept
     """
@@ -67,14 +69,16 @@ def compare_seeds(baseline: Group, system: Group, subset: str = "test") -> list[
     """Compares two systems by every number that both have of a set.
 
     A difference over seeds has two sources of chance. The interval is over trainings and takes the test set as it is,
-    ``together`` is over sentences and takes the trainings as they are.
+    ``together`` is over sentences and takes the trainings as they are. A system that is not trained is compared with
+    each seed of the other; two of them have no seeds to compare.
     """
-    keys = [{key for record in group.records for key in record.scores.get(subset, {})} for group in (baseline, system)]
+    groups = (baseline, system)
+    keys = [{key for record in group.records for key in record.scores.get(subset, {})} for group in groups]
     both = keys[0] & keys[1]
     found = []
     for metric in metrics_of(both):
         columns = [column for column in metric.columns if column.key in both]
-        runs = [_by_seed(group, subset, [column.key for column in columns]) for group in (baseline, system)]
+        runs = _by_seed(groups, subset, [column.key for column in columns])
         if not all(runs):
             continue
         shared = sorted(runs[0].keys() & runs[1].keys())
@@ -83,25 +87,40 @@ def compare_seeds(baseline: Group, system: Group, subset: str = "test") -> list[
         together = _together(metric, list(rows.values())) if shared and all(tests.values()) else {}
         for column in columns:
             values = [{seed: _mean(own, subset, column) for seed, own in of_seed.items()} for of_seed in runs]
-            interval = p_value = None
-            if min(map(len, values)) > 1:
-                interval, p_value = welch(*(tuple(of_seed.values()) for of_seed in values))
             seeds = tuple(
                 SeedComparison(seed, *(of_seed[seed] for of_seed in values), tests[seed].get(column.key))
                 for seed in shared
             )
-            figures = (Figure(tuple(of_seed.values())) for of_seed in values)
+            figures = [
+                Figure(tuple(of_seed.values())[: None if group.is_trained else 1])
+                for group, of_seed in zip(groups, values, strict=True)
+            ]
+            interval = p_value = None
+            if min(map(len, values)) > 1:
+                if baseline.is_trained and system.is_trained:
+                    interval, p_value = welch(*(figure.values for figure in figures))
+                else:
+                    interval, p_value = student([each.difference for each in seeds])
             found.append(SeedsComparison(column, *figures, seeds, interval, p_value, together.get(column.key)))
     return found
 
 
-def _by_seed(group: Group, subset: str, keys: Sequence[str]) -> dict[int, list[Record]]:
-    """Seed → the runs that have all numbers of a set."""
-    runs: dict[int, list[Record]] = {}
-    for record in group.records:
-        if record.seed is not None and all(key in record.scores.get(subset, {}) for key in keys):
-            runs.setdefault(record.seed, []).append(record)
-    return runs
+def _by_seed(groups: Sequence[Group], subset: str, keys: Sequence[str]) -> list[dict[int, list[Record]]]:
+    """For each of two systems: seed → the runs that have all numbers of a set. What is not trained has every seed of
+    the other."""
+    having = [
+        [record for record in group.records if all(key in record.scores.get(subset, {}) for key in keys)]
+        for group in groups
+    ]
+    found: list[dict[int, list[Record]]] = [{}, {}]
+    for runs, own in zip(found, having, strict=True):
+        for record in own:
+            if record.seed is not None:
+                runs.setdefault(record.seed, []).append(record)
+    for side, group in enumerate(groups):
+        if not group.is_trained and having[side]:
+            found[side] = dict.fromkeys(found[1 - side], having[side])
+    return found
 
 
 def _mean(runs: Sequence[Record], subset: str, column: Column) -> float:

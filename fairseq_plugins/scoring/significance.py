@@ -7,7 +7,7 @@ systems the smallest p that there is. A difference of 1.96 standard errors has p
 one-sided one. sacrebleu's own test knows sacrebleu's metrics alone; for BLEU this one draws the same samples and finds
 the same.
 
-Over seeds it is Welch's t-test (Welch, 1947).
+Over seeds it is Welch's t-test (Welch, 1947), or Student's where one of the two systems has none.
 """
 
 from __future__ import annotations
@@ -127,5 +127,21 @@ def welch(baseline: Sequence[float], system: Sequence[float]) -> tuple[tuple[flo
     from scipy.stats import ttest_ind
 
     tested = ttest_ind(system, baseline, equal_var=False)
+    low, high = tested.confidence_interval(0.95)
+    return (float(low), float(high)), float(tested.pvalue)
+
+
+def student(differences: Sequence[float]) -> tuple[tuple[float, float], float]:
+    """The 95 % interval of a mean, and the two-sided p-value that it is zero (Student's t-test of one sample).
+
+    Args:
+        differences: to a system that is always the same, one for each seed of the other, at least two
+    """
+    if len({*differences}) == 1:  # no variance to divide by
+        return (differences[0], differences[0]), float(differences[0] == 0)
+    # Not at the head of the file: what asks for scores alone does not wait for it.
+    from scipy.stats import ttest_1samp
+
+    tested = ttest_1samp(differences, 0)
     low, high = tested.confidence_interval(0.95)
     return (float(low), float(high)), float(tested.pvalue)

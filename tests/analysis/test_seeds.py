@@ -39,6 +39,17 @@ def test_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert (tmp_path / "seeds.svg").stat().st_size > 1000
 
 
+def test_a_baseline_that_is_not_trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records.record_baseline("trec", "plain", {"accuracy": 88.0})
+    run("seeds", "trec", "plain", "rcrn", "--output", tmp_path / "seeds")
+    printed = capsys.readouterr().out
+    assert "mean  88.00  91.00 ± 1.73  +3.00" in printed
+    assert "95 % interval of the difference: -1.30 to +7.30 (t-test over the seeds, p = 0.0955)" in printed
+    records.record_baseline("trec", "other", {"accuracy": 80.0})
+    with pytest.raises(InputError, match="neither 'plain' nor 'other' is trained; name a system that has seeds"):
+        run("seeds", "trec", "plain", "other", "--output", tmp_path / "two")
+
+
 def test_extensions_of_the_configurations_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
     monkeypatch.setattr(Configuration, "load_extensions", lambda own: loaded.append(own.path.name))

@@ -10,7 +10,7 @@ import pytest
 from fairseq_plugins.documentation import pages
 from fairseq_plugins.documentation.comparisons import NOT_RECORDED, comparisons
 from fairseq_plugins.experiments import configuration as configurations
-from fairseq_plugins.experiments import records
+from fairseq_plugins.experiments import record_groups, records
 from fairseq_plugins.experiments.configuration import CHECKOUT
 from fairseq_plugins.experiments.records import Record
 
@@ -65,6 +65,18 @@ def test_a_row_for_each_pair_and_set(root: None) -> None:
     }
 
 
+def test_a_baseline_that_is_not_trained(root: None) -> None:
+    rows = np.column_stack([np.arange(100) < 82, np.ones(100)])
+    records.record_baseline("trec", "plain", {"accuracy": 82.0}, statistics={"test": rows})
+    for seed, score in enumerate((84, 92), 1):
+        run("rcrn", seed, score)
+    [found] = cells(comparisons(records.load_all(), "trec", [("plain", "rcrn")]))
+    assert (found["baseline"], found["accuracy, baseline"]) == ("`plain`", "82.00")
+    assert found["difference by seed (p)"] == "+2.00 (0.500), +10.00 (0.002)"
+    assert found["mean difference"] == "+6.00" and found["95 % interval over seeds"] == "-44.82 to +56.82"
+    assert comparisons(records.load_all(), "trec", [("nothing", "rcrn")]) == NOT_RECORDED
+
+
 def test_runs_of_another_day_do_not_count(root: None) -> None:
     run("bilstm", 1, 80)
     path = CHECKOUT / "configs" / "trec" / "rcrn.yaml"
@@ -77,4 +89,5 @@ def test_what_pages_compare_is_there() -> None:
     for dataset, pairs, _ in [*pages.COMPARED.values(), *pages.DIFFERENCES.values()]:
         for pair in pairs:
             for name in pair:
-                assert (CHECKOUT / "configs" / dataset / f"{name}.yaml").is_file()
+                is_trained = (CHECKOUT / "configs" / dataset / f"{name}.yaml").is_file()
+                assert is_trained or record_groups.baseline_named(dataset, name, records.load_all()), (dataset, name)

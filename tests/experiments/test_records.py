@@ -11,10 +11,11 @@ import pytest
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
-from fairseq_plugins.experiments import records, results
+from fairseq_plugins.experiments import record_groups, records, results
 from fairseq_plugins.experiments.configuration import CHECKOUT, Configuration
 from fairseq_plugins.experiments.prepared_data import PreparedData
-from fairseq_plugins.experiments.records import Figure, Record
+from fairseq_plugins.experiments.record_groups import Figure
+from fairseq_plugins.experiments.records import Record
 
 SCORES = {
     "bleu_tokenized": 92.61,
@@ -114,7 +115,7 @@ def test_options_that_differ(configuration: Configuration, data: PreparedData, w
     train = {"dropout": "0.5", "fp16": "true", "max-update": "20"}
     assert found.differs == {"train": train, "generate": {"cache": "true"}}
     assert found.checkpoint == "mean of the last 5 epochs"
-    assert records.group_of(configuration, [found]) is None
+    assert record_groups.group_of(configuration, [found]) is None
 
 
 def test_options_without_effect_make_no_other_run(
@@ -157,8 +158,8 @@ def test_the_same_run_is_replaced_and_that_of_another_machine_is_not(
     record(configuration, data, work, bleu_sacrebleu=95.0)
     known = records.load_all()
     assert [(one.seed, one.scores["test"]["bleu_sacrebleu"]) for one in known] == [(1, 90.0), (1, 91.0), (2, 95.0)]
-    (group,) = records.groups(known)
-    assert group == records.group_of(configuration, known)
+    (group,) = record_groups.groups(known)
+    assert group == record_groups.group_of(configuration, known)
     figure = group.figure("bleu_sacrebleu")
     assert figure.mean == pytest.approx(92) and figure.deviation == pytest.approx(7**0.5)
     assert (figure.text(".2f"), figure.range(".2f"), figure.runs) == ("92.00 ± 2.65", "90.00 to 95.00", "3 runs")

@@ -10,7 +10,8 @@ from scipy.stats import t
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import records, sentence_statistics
-from fairseq_plugins.experiments.records import Group, Record
+from fairseq_plugins.experiments.record_groups import Group
+from fairseq_plugins.experiments.records import Record
 from fairseq_plugins.experiments.seeds import compare_seeds
 from fairseq_plugins.scoring.accuracy import mcnemar
 from fairseq_plugins.scoring.metrics import metric_named
@@ -98,6 +99,35 @@ def test_runs_of_a_seed_on_two_machines_count_as_one() -> None:
     [found] = compare_seeds(group("a"), group("b"))
     assert found.baseline.values == pytest.approx((55, 50)) and found.system.values == pytest.approx((70, 90))
     assert [seed.p_value is None for seed in found.seeds] == [True, False] and found.together is None
+
+
+def test_what_is_not_trained_stands_beside_every_seed() -> None:
+    plain = rows_of(0.62)
+    records.record_baseline("trec", "plain", {"accuracy": 62.0}, statistics={"test": plain})
+    rows = [rows_of(share) for share in RIGHT["a"]]
+    for seed, one in enumerate(rows, 1):
+        run("a", seed, one)
+    [found] = compare_seeds(group("plain"), group("a"))
+    assert found.baseline.values == (62,) and found.system.values == (60, 65, 70)
+    assert [seed.difference for seed in found.seeds] == pytest.approx([-2, 3, 8])
+    assert found.difference == pytest.approx(3)
+    for seed, one in zip(found.seeds, rows, strict=True):
+        assert seed.p_value == mcnemar(*(int(np.sum(x[:, 0] > y[:, 0])) for x, y in ((plain, one), (one, plain))))
+    # The t-test of one sample: only the trainings differ by chance.
+    half = t.ppf(0.975, 2) * 5 / np.sqrt(3)
+    assert found.interval == pytest.approx((3 - half, 3 + half))
+    assert found.p_value == pytest.approx(2 * t.sf(3 / (5 / np.sqrt(3)), 2))
+    [together] = paired_bootstrap(3 * plain, sum(rows), metric_named("accuracy").scores_of)
+    assert found.together == together.p_value
+    [turned] = compare_seeds(group("a"), group("plain"))
+    assert turned.difference == pytest.approx(-3) and turned.interval == pytest.approx((-3 - half, -3 + half))
+    assert turned.system.values == (62,)
+
+
+def test_two_that_are_not_trained_have_no_seeds() -> None:
+    for name in "xy":
+        records.record_baseline("trec", name, {"accuracy": 62.0})
+    assert compare_seeds(group("x"), group("y")) == []
 
 
 def test_runs_that_are_all_alike() -> None:
