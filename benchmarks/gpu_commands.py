@@ -22,7 +22,7 @@ from gpu_cells import Cell, Figure, Plan
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
-from fairseq_plugins.experiments import evaluate, fairseq_commands, train
+from fairseq_plugins.experiments import evaluate, fairseq_commands, train, training_statistics
 from fairseq_plugins.experiments.command_line import builtin_corpus
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.scoring.bleu import SACREBLEU, TOKENIZED
@@ -117,7 +117,7 @@ def half_precision(system: str, precision: str, plan: Plan) -> list[Figure]:
 
 def logged_losses(work: Path) -> list[float]:
     """The training losses of ``train.jsonl``, in its order."""
-    lines = (work / train.STATISTICS).read_text(encoding="utf-8").splitlines()
+    lines = (work / training_statistics.STATISTICS).read_text(encoding="utf-8").splitlines()
     return [entry["loss"] for entry in map(json.loads, lines) if entry["split"] == "train_inner"]
 
 

@@ -77,20 +77,6 @@ def epochs(path: Path = DATA / "ten_epochs_multi30k.json") -> str:
     return "\n".join(markdown(columns | _development(runs, "epoch", 2)))
 
 
-def copy_memory(length: int, path: Path = DATA / "copy_memory.json") -> str:
-    """Bits a symbol on the validation set after some updates: a row for each network.
-
-    Args:
-        length: T of the networks that are shown
-        path: ``{"runs": [{"length", "network", "cell", "seed", "validation_bits": {updates: number}}]}``
-    """
-    runs = [run for run in _runs(path) if run["length"] == length]
-    columns = {heading: [str(run[heading]) for run in runs] for heading in ("network", "cell", "seed")}
-    for updates in sorted({int(updates) for run in runs for updates in run["validation_bits"]}):
-        columns[f"{updates:,}"] = [_number(run["validation_bits"].get(str(updates)), 3) for run in runs]
-    return "\n".join(markdown(columns))
-
-
 def small_table(path: Path = DATA / "dpn_table_4_small.json") -> str:
     """Scores of the small scale of a table: a row for each system, a column for each recipe.
 

@@ -16,7 +16,7 @@ from ..terminal import table
 from . import (
     cache_gains,
     comparisons,
-    copy_memory_picture,
+    copy_memory,
     families,
     notes,
     options_page,
@@ -121,7 +121,7 @@ def generated(checkout: Path, records: Sequence[Record]) -> dict[Path, str]:
         docs / "pictures" / "models.svg": picture.picture(),
     }
     drawn = docs / "pictures" / "copy_memory.svg"
-    pages[drawn] = copy_memory_picture.picture(drawn.read_text(encoding="utf-8") if drawn.exists() else "")
+    pages[drawn] = copy_memory.picture(records, drawn.read_text(encoding="utf-8") if drawn.exists() else "")
     makers = parts(records)
     for name in WITH_PARTS:
         path = checkout / name
@@ -155,8 +155,8 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
         "rcrn-table-10": rcrn_times.table,
         "rcrn-table-10-parameters": rcrn_times.parameters,
         "rcrn-table-10-range": rcrn_times.times_as_long,
-        "copy-memory-500": lambda: notes.copy_memory(500),
-        "copy-memory-1000": lambda: notes.copy_memory(1000),
+        "copy-memory-500": lambda: copy_memory.table(records, 500),
+        "copy-memory-1000": lambda: copy_memory.table(records, 1000),
     }
 
 

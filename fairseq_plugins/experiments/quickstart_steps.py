@@ -14,7 +14,7 @@ from ..errors import InputError, last_words
 from ..samples import spread
 from . import processes
 from .fairseq_commands import option
-from .train import parse_statistics
+from .training_statistics import parse_statistics
 
 SAMPLES = 5
 

@@ -29,6 +29,7 @@ from .configuration import CHECKOUT, Configuration
 from .fairseq_commands import process_count, share_of
 from .prepared_data import PreparedData
 from .training_record import WITHOUT_EFFECT
+from .training_statistics import STATISTICS, by_split, losses_of, read_statistics
 
 VARIABLE = "FAIRSEQ_PLUGINS_RESULTS"
 """The environment variable that names another folder than ``results/``."""
@@ -59,6 +60,8 @@ class Record:
         checkpoint: ``best``, or ``mean of the last N epochs``
         scores: set → the numbers of the metric, signatures beside them
         parameters, updates, train_seconds, train_tokens_per_second: of the training
+        validation_loss: updates → loss on the validation set, as the training logged it: in bits where it is a
+            cross-entropy; empty where nobody kept it
         decode_sentences_per_second: of the last set
         device: what the training computed on
         machine: ``processor``, ``cores`` and ``threads`` of the training; empty where nobody kept them
@@ -83,6 +86,7 @@ class Record:
     updates: int | None = None
     train_seconds: float | None = None
     train_tokens_per_second: float | None = None
+    validation_loss: dict[str, float] = field(default_factory=dict)
     decode_sentences_per_second: float | None = None
     device: str | None = None
     machine: dict[str, Any] = field(default_factory=dict)
@@ -247,6 +251,7 @@ def record(
         options=options,
         checkpoint=checkpoint_name(average),
         scores={name: own},
+        validation_loss=_validation_loss(work),
         decode_sentences_per_second=scores.get("decode_sentences_per_second"),
         revision=found.get("git_revision"),
         date=_today(),
@@ -335,6 +340,14 @@ def metric_values(scores: Mapping[str, Any]) -> dict[str, Any]:
     columns = [column for metric in metrics_of(scores) for column in metric.columns]
     keys = dict.fromkeys(key for column in columns for key in (column.key, column.signature))
     return {key: scores[key] for key in keys if key in scores}
+
+
+def _validation_loss(work: Path) -> dict[str, float]:
+    path = work / STATISTICS
+    if not path.is_file():
+        return {}
+    points = losses_of(by_split(read_statistics(path)).get("valid", []))
+    return {str(int(updates)): loss for updates, loss in points}
 
 
 def options_of(command: Sequence[str], places: Iterable[str] = ()) -> Options:

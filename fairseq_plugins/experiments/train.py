@@ -24,9 +24,9 @@ from .command_line import ScriptParser, gpu_count, main_of, started, work_folder
 from .configuration import Configuration
 from .decoding import check_evaluation
 from .prepared_data import PreparedData
+from .training_statistics import STATISTICS, parse_statistics
 
 LOG = "train.log"
-STATISTICS = "train.jsonl"
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -193,23 +193,6 @@ class TrainingLog:
             sys.stdout.flush()
         if (statistics := parse_statistics(line)) is not None:
             self._statistics.write(json.dumps(statistics) + "\n")
-
-
-def parse_statistics(line: str) -> dict[str, Any] | None:
-    """The numbers of fairseq's progress lines, with ``split`` (train_inner, train, valid) and ``epoch``; else None."""
-    found = re.match(r"\S+ \S+ \| INFO \| (\w+) \| epoch (\d+)(.*)", line)
-    if not found:
-        return None
-    split, epoch, rest = found.groups()
-    # Inside an epoch: ":  100 / 726 loss=7.3, ppl=164"; at its end: " | loss 7.3 | ppl 164".
-    pairs = re.findall(r"([\w.]+)=([^\s,]+)", rest) or re.findall(r"\| ([\w.]+) (\S+)(?= \||\s*$)", rest)
-    numbers = {}
-    for name, text in pairs:
-        try:
-            numbers[name] = float(text)
-        except ValueError:
-            continue
-    return {"split": split, "epoch": int(epoch), **numbers}
 
 
 def training_results(checkpoint: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
-from ..errors import InputError
-from ..files import read_lines
+from ..experiments.training_statistics import by_split, losses_of, read_statistics
 from .style import INK, PALETTE, style
 
 Points = list[tuple[float, float]]
@@ -69,7 +67,7 @@ class LearningCurves:
         splits = by_split(statistics)
         # A short training ends before the first --log-interval, but never before the end of its first epoch.
         training = max(splits.get("train_inner", []), splits.get("train", []), key=len)
-        return cls(_losses(training), _losses(splits.get("valid", [])), _points(training, "lr"))
+        return cls(losses_of(training), losses_of(splits.get("valid", [])), _points(training, "lr"))
 
     @classmethod
     def load(cls, path: Path) -> LearningCurves:
@@ -79,45 +77,6 @@ class LearningCurves:
             InputError: the file is missing, or a line of it is not what ``scripts/train.sh`` writes.
         """
         return cls.of(read_statistics(path))
-
-
-def read_statistics(path: Path) -> list[Mapping[str, Any]]:
-    """The lines of a ``train.jsonl``.
-
-    Raises:
-        InputError: the file is missing, or a line of it is not what ``scripts/train.sh`` writes.
-    """
-    statistics = []
-    for number, line in enumerate(read_lines(path), start=1):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            record = None
-        if not isinstance(record, dict) or "split" not in record:
-            raise InputError(f"{path}, line {number}: not a line of statistics; delete this line")
-        statistics.append(record)
-    return statistics
-
-
-def by_split(statistics: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Those with a number of updates, by ``split``. Where a training went on from a checkpoint, what it had done after
-    it is left out."""
-    splits: dict[str, list[Mapping[str, Any]]] = {}
-    for record in statistics:
-        if "num_updates" in record:
-            earlier = splits.setdefault(record["split"], [])
-            while earlier and earlier[-1]["num_updates"] >= record["num_updates"]:
-                earlier.pop()
-            earlier.append(record)
-    return splits
-
-
-def _losses(records: Iterable[Mapping[str, Any]]) -> Points:
-    return [
-        (record["num_updates"], record.get("nll_loss", record.get("loss")))
-        for record in records
-        if "nll_loss" in record or "loss" in record
-    ]
 
 
 def _points(records: Iterable[Mapping[str, Any]], key: str) -> Points:

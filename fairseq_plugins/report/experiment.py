@@ -16,7 +16,7 @@ from ..experiments import results
 from ..experiments.configuration import Configuration
 from ..experiments.fairseq_commands import option
 from ..experiments.prepared_data import PreparedData
-from ..experiments.train import STATISTICS
+from ..experiments.training_statistics import STATISTICS
 from ..files import read_lines
 from ..scoring.metrics import Column, Metric, metrics_of
 from ..terminal import cell

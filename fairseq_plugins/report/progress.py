@@ -9,8 +9,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from ..experiments.train import STATISTICS
-from .curves import Points, by_split, read_statistics
+from ..experiments.training_statistics import STATISTICS, by_split, read_statistics
+from .curves import Points
 from .page import Drawing
 from .style import INK, PALETTE, inline_svg, style
 

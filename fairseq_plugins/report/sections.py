@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..experiments import results
 from ..experiments.decoding import Generation, decoding_of
 from ..experiments.prepared_data import PreparedData
-from ..experiments.train import STATISTICS
+from ..experiments.training_statistics import STATISTICS
 from ..files import read_lines
 from ..samples import spread
 from ..scoring.metrics import Metric

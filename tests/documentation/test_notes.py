@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from fairseq_plugins.documentation import copy_memory_picture, notes
+from fairseq_plugins.documentation import notes
 
 
 def rows(text: str) -> list[list[str]]:
@@ -62,21 +62,3 @@ def test_a_small_table_has_a_column_for_each_recipe(tmp_path: Path) -> None:
     header, _, *found = rows(notes.small_table(tmp_path / "data.json"))
     assert header == ["system", "encoder", "decoder", "NAG", "Adam"]
     assert [row[3:] for row in found] == [["94.84", "–"], ["–", "77.35"]]
-
-
-def test_copy_memory_has_a_row_and_a_line_for_each_network(tmp_path: Path) -> None:
-    run = {"length": 500, "network": "dilated, 9 layers", "cell": "tanh", "seed": 1, "validation_bits": {"200": 1.22}}
-    longer = {**run, "length": 1000, "network": "plain, 1 layer", "validation_bits": {"200": 3.0, "400": 2.9996}}
-    path = tmp_path / "data.json"
-    path.write_text(json.dumps({"runs": [run, longer]}), encoding="utf-8")
-    assert rows(notes.copy_memory(500, path)) == [
-        ["network", "cell", "seed", "200"],
-        ["---", "---", "---", "---"],
-        ["dilated, 9 layers", "tanh", "1", "1.220"],
-    ]
-    assert rows(notes.copy_memory(1000, path))[2][-2:] == ["3.000", "3.000"]
-    drawn = copy_memory_picture.picture("", path)
-    assert all(text in drawn for text in ("T = 500, tanh", "T = 1,000, tanh", ">dilated<", ">plain<"))
-    assert copy_memory_picture.picture(drawn.replace("dilated", "another"), path).count("another"), "not drawn anew"
-    path.write_text(json.dumps({"runs": [run]}), encoding="utf-8")
-    assert "T = 1,000" not in copy_memory_picture.picture(drawn, path)

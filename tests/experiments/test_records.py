@@ -106,6 +106,18 @@ def test_a_record_says_what_was_run(configuration: Configuration, data: Prepared
     assert records.load(path).differences == {}
 
 
+def test_a_record_keeps_the_validation_loss(configuration: Configuration, data: PreparedData, work: Path) -> None:
+    lines = [
+        {"split": "train_inner", "num_updates": 100, "loss": 5.0},
+        {"split": "valid", "num_updates": 750, "loss": 4.5, "nll_loss": 4.25},
+        {"split": "valid", "num_updates": 1500, "loss": 9.0, "nll_loss": 9.0},
+        {"split": "valid", "num_updates": 1500, "loss": 4.0, "nll_loss": 3.5},
+    ]
+    (work / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    found = records.load(record(configuration, data, work))
+    assert found.validation_loss == {"750": 4.25, "1500": 3.5}, "that of the training that went on"
+
+
 def test_options_that_differ(configuration: Configuration, data: PreparedData, work: Path, root: Path) -> None:
     trained(work, configuration, data, "--max-update", "20", "--fp16", "--dropout=0.5")
     path = record(configuration, data, work, 5, ["--cache", "--gen-subset", "x"])

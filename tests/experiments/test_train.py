@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import results, train
+from fairseq_plugins.experiments import results, train, training_statistics
 
 PREFIX = "2026-11-21 02:32:21 | INFO |"
 LINES = {
@@ -45,7 +45,7 @@ LINES = {
 
 @pytest.mark.parametrize("line", LINES)
 def test_progress_lines_are_numbers(line: str) -> None:
-    assert train.parse_statistics(line + "\n") == LINES[line]
+    assert training_statistics.parse_statistics(line + "\n") == LINES[line]
 
 
 def test_log_and_statistics_files_grow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
