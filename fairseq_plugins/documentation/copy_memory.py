@@ -15,6 +15,7 @@ from matplotlib.ticker import StrMethodFormatter
 from ..experiments.records import Record
 from ..report.style import INK, MARKERS, add_legend, rendered, style, system_colors
 from ..tables.writing import markdown
+from .results_page import NOT_RECORDED
 
 NO_KNOWLEDGE = math.log2(8)
 """Bits of loss of a network that knows the eight symbols and remembers none."""
@@ -29,7 +30,6 @@ NETWORKS = {
 """What the names of configurations begin with → the network."""
 CELLS = {"rnn": "tanh", "gru": "GRU", "lstm": "LSTM"}
 """What they end with → its cell."""
-NOT_RECORDED = "Not recorded yet."
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def table(records: Iterable[Record], length: int) -> str:
     """
     found = [curve for curve in curves(records) if curve.length == length]
     if not found:
-        return NOT_RECORDED
+        return f"{NOT_RECORDED.capitalize()}."
     columns = {heading: [str(getattr(curve, heading)) for curve in found] for heading in ("network", "cell", "seed")}
     shown = {updates for curve in found for updates, _ in curve.bits if updates <= 1000 or updates % 1000 == 0}
     for updates in sorted(shown):

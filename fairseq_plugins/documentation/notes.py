@@ -1,16 +1,18 @@
-"""The tables of ``docs/notes/``, made of the files in ``docs/notes/data/``: how trainings begin."""
+"""The tables of ``docs/notes/``, made of the files in ``docs/notes/data/`` or of records: how trainings went."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..experiments.configuration import CHECKOUT
 from ..experiments.record_groups import Figure
+from ..experiments.records import BEST, Record
 from ..tables.writing import markdown
+from .results_page import NOT_RECORDED
 
 DATA = CHECKOUT / "docs" / "notes" / "data"
 NOTHING = "–"
@@ -75,6 +77,26 @@ def epochs(path: Path = DATA / "ten_epochs_multi30k.json") -> str:
     # Where no run has options of its own there is no such column.
     columns = {heading: cells for heading, cells in columns.items() if {*cells} != {NOTHING}}
     return "\n".join(markdown(columns | _development(runs, "epoch", 2)))
+
+
+def validation_losses(records: Iterable[Record], dataset: str) -> str:
+    """Bits a token on the validation set by updates: a row for each recorded run of a data set that kept them.
+
+    Args:
+        records: of all runs; those of averaged checkpoints are of trainings that are there with their best one
+        dataset: the folder below ``configs/``
+    """
+    runs = [
+        record
+        for record in records
+        if (record.dataset, record.checkpoint) == (dataset, BEST) and record.validation_loss and not record.differences
+    ]
+    if not runs:
+        return f"{NOT_RECORDED.capitalize()}."
+    columns = {"system": [f"`{run.system}`" for run in runs], "seed": [str(run.seed) for run in runs]}
+    for updates in sorted({int(updates) for run in runs for updates in run.validation_loss}):
+        columns[f"{updates:,}"] = [_number(run.validation_loss.get(str(updates)), 2) for run in runs]
+    return "\n".join(markdown(columns))
 
 
 def small_table(path: Path = DATA / "dpn_table_4_small.json") -> str:

@@ -136,7 +136,7 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
         "families": lambda: families.table(records),
         "first-updates": notes.first_updates,
         "ten-epochs": notes.epochs,
-        "iwslt14-epochs": lambda: notes.epochs(notes.DATA / "eight_epochs_iwslt14_sample.json"),
+        "iwslt14-losses": lambda: notes.validation_losses(records, "iwslt14_sample"),
         "ho-rnn-epochs": lambda: notes.epochs(notes.DATA / "ho_rnn_ten_epochs_multi30k.json"),
         **{f"recorded-{name}": partial(recorded, records, name) for name in RECORDED},
         **{f"compared-{name}": partial(comparisons.comparisons, records, *what) for name, what in COMPARED.items()},

@@ -23,7 +23,7 @@ def test_a_row_for_each_network() -> None:
         ["stacked, 9 layers", "tanh", "1", "3.000", "–"],
     ]
     assert rows(copy_memory.table(records, 1000))[2] == ["plain, 1 layer of 256", "GRU", "1", "3.000", "3.000"]
-    assert copy_memory.table(records, 2000) == copy_memory.NOT_RECORDED
+    assert copy_memory.table(records, 2000) == "Not recorded yet."
 
 
 def test_the_longest_run_of_a_seed_counts() -> None:

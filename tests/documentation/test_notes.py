@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from fairseq_plugins.documentation import notes
+from fairseq_plugins.experiments.records import Record
 
 
 def rows(text: str) -> list[list[str]]:
@@ -53,6 +55,24 @@ def test_epochs_are_a_column_each(tmp_path: Path) -> None:
     header, _, *found = rows(notes.epochs(tmp_path / "data.json"))
     assert header == ["network", "options", "seed", "epoch 1", "epoch 2"]
     assert found == [["RNNSearch", "`--lr 3e-3`", "1", "4.16", "3.55"], ["RNNSearch", "–", "1", "4.70", "–"]]
+
+
+def test_validation_losses_are_those_of_the_records() -> None:
+    short = Record("iwslt14_sample", "dpn", seed=1, validation_loss={"761": 5.653, "1522": 4.7})
+    records = [
+        replace(short, system="rnnsearch", seed=2, validation_loss={"761": 5.671}),
+        short,
+        replace(short, checkpoint="mean of the last 5 epochs"),
+        replace(short, seed=3, validation_loss={}),
+        replace(short, dataset="trec"),
+    ]
+    assert rows(notes.validation_losses(records, "iwslt14_sample")) == [
+        ["system", "seed", "761", "1,522"],
+        ["---"] * 4,
+        ["`rnnsearch`", "2", "5.67", "–"],
+        ["`dpn`", "1", "5.65", "4.70"],
+    ]
+    assert notes.validation_losses(records[2:], "iwslt14_sample") == "Not recorded yet."
 
 
 def test_a_small_table_has_a_column_for_each_recipe(tmp_path: Path) -> None:
