@@ -145,7 +145,7 @@ def _text(report: SeedsReport) -> str:
         if comparison.interval is not None:
             low, high = comparison.interval
             test = "Welch's t-test" if report.are_trained else "t-test"
-            interval = f"{low:+{form}} to {high:+{form}} ({test} over the seeds, p = {comparison.p_value:.4f})"
+            interval = f"{low:+{form}} to {high:+{form}} ({test} over the seeds, p {_p_value(comparison.p_value)})"
         blocks += [
             f"== {comparison.column.label} ==\n{table([*rows, mean])}",
             f"95 % interval of the difference: {interval}",
@@ -154,4 +154,8 @@ def _text(report: SeedsReport) -> str:
 
 
 def _p(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.4f}"
+    return UNKNOWN if value is None else _p_value(value).removeprefix("= ")
+
+
+def _p_value(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"= {value:.4f}"

@@ -45,6 +45,9 @@ def test_a_baseline_that_is_not_trained(tmp_path: Path, capsys: pytest.CaptureFi
     printed = capsys.readouterr().out
     assert "mean  88.00  91.00 ± 1.73  +3.00" in printed
     assert "95 % interval of the difference: -1.30 to +7.30 (t-test over the seeds, p = 0.0955)" in printed
+    records.record_baseline("trec", "far", {"accuracy": -900.0})
+    run("seeds", "trec", "far", "rcrn", "--output", tmp_path / "far")
+    assert "(t-test over the seeds, p < 0.0001)" in capsys.readouterr().out
     records.record_baseline("trec", "other", {"accuracy": 80.0})
     with pytest.raises(InputError, match="neither 'plain' nor 'other' is trained; name a system that has seeds"):
         run("seeds", "trec", "plain", "other", "--output", tmp_path / "two")
