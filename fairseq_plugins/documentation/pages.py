@@ -23,6 +23,7 @@ from . import (
     picture,
     rcrn_times,
     results_page,
+    trials,
 )
 from .blocks import filled
 
@@ -145,6 +146,9 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
             for name, what in DIFFERENCES.items()
         },
         **{f"cache-{name}": partial(cache_gains.table, records, name) for name in ("ptb", "ptb_small")},
+        "trials-ptb_small": partial(
+            trials.table, records, "ptb_small", {"dropout": "dropout", "learning rate": "lr"}, epochs=5
+        ),
         "first-epochs": lambda: notes.first_epochs(256),
         "first-epochs-small": lambda: notes.first_epochs(128),
         "dpn-first-epochs": lambda: notes.first_epochs(256, notes.DATA / "dpn_first_epochs_multi30k.json", digits=2),
