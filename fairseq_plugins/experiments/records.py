@@ -180,8 +180,8 @@ def recordable(configuration: Configuration, work: Path, checkpoint: str | None)
         checkpoint: what the command line says of ``--checkpoint``
 
     Raises:
-        InputError: it is not below the checkout's ``configs/``, not trained in this work folder, or the checkpoint is
-            not the training's own.
+        InputError: it is not below the checkout's ``configs/``, not trained in this work folder, the checkpoint is not
+            the training's own, or its statistics are damaged.
     """
     configs = CHECKOUT / "configs"
     if not configuration.path.resolve().is_relative_to(configs.resolve()):
@@ -195,6 +195,7 @@ def recordable(configuration: Configuration, work: Path, checkpoint: str | None)
         raise InputError(f"--record: {work / 'results.json'} tells of no training; train with scripts/train.sh first")
     if results.configuration_path(found).resolve() != configuration.path.resolve():
         raise InputError(f"--record: {work} was trained with {found['config']}, not with {configuration.path}")
+    _validation_loss(work)
 
 
 def record(

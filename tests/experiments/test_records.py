@@ -209,6 +209,9 @@ def test_what_cannot_be_recorded(configuration: Configuration, data: PreparedDat
     other = configurations.load(CHECKOUT / "configs" / "quickstart" / "rnnsearch.yaml")
     with pytest.raises(InputError, match="was trained with .*mc_rnn_3.yaml, not with .*rnnsearch.yaml"):
         records.recordable(other, work, None)
+    (work / "train.jsonl").write_text('{"split": "valid"}\n{"split": "val\n', encoding="utf-8")
+    with pytest.raises(InputError, match="train.jsonl, line 2: not a line of statistics; delete this line"):
+        records.recordable(configuration, work, None)
     own = tmp_path / "own.yaml"
     own.write_text("train: {arch: lstm}", encoding="utf-8")
     with pytest.raises(InputError, match="own.yaml is not below"):
