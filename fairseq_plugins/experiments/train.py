@@ -73,23 +73,28 @@ def main(arguments: Sequence[str]) -> None:
             except KeyboardInterrupt:
                 newest = newest_readable_checkpoint(last.parent)
                 if newest is not None:
-                    done = write_results(work, newest, configuration, command, resumed)["updates"]
+                    done = write_results(work, newest, configuration, command, record.git_revision, resumed)["updates"]
                     print(f"kept: {done:,} updates, from which the same command goes on", file=sys.stderr)
                 raise
             if status != 0:
                 # Why fairseq-train failed is to be said, even if nothing can be written for the same reason.
                 with contextlib.suppress(OSError):
                     if (newest := newest_readable_checkpoint(last.parent)) is not None:
-                        write_results(work, newest, configuration, command, resumed)
+                        write_results(work, newest, configuration, command, record.git_revision, resumed)
                 raise processes.failure(command, status, log.last_lines, work / LOG)
         if not last.exists():
             raise InputError(f"fairseq-train left no {last}; was it told --no-save or --no-last-checkpoints?")
-        trained = write_results(work, last, configuration, command, resumed)
+        trained = write_results(work, last, configuration, command, record.git_revision, resumed)
     print(f"{trained['updates']:,} updates in {trained['train_seconds']:,.0f} seconds; {work / 'results.json'}")
 
 
 def write_results(
-    work: Path, checkpoint: Path, configuration: Configuration, command: Sequence[str], resumed: dict[str, Any] | None
+    work: Path,
+    checkpoint: Path,
+    configuration: Configuration,
+    command: Sequence[str],
+    revision: str | None,
+    resumed: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Writes the training's part of ``results.json``, up to a checkpoint; scores of an earlier one go.
 
@@ -98,6 +103,7 @@ def write_results(
         checkpoint: what the training has come to
         configuration: of the experiment
         command: that of fairseq-train
+        revision: the checkout's when the command began
         resumed: :func:`training_results` of what the training went on from; None where it began
 
     Returns:
@@ -118,7 +124,7 @@ def write_results(
                 "paper": configuration.paper_row(),
                 "device": results.device(command),
                 "machine": results.machine(),
-                "git_revision": results.git_revision(),
+                "git_revision": revision,
                 "versions": versions(results.PACKAGES),
             }
             results.write(work, description)

@@ -215,6 +215,22 @@ def test_results_of_an_earlier_moment_are_not_kept(
     assert results.load(work)["updates"] == updates and "bleu" not in results.load(work)
 
 
+def test_results_have_the_revision_that_computed_them(
+    work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hours later the checkout may have another one."""
+    monkeypatch.setattr(results, "git_revision", lambda: "before")
+
+    def run(*_: object, **__: object) -> int:
+        monkeypatch.setattr(results, "git_revision", lambda: "after")
+        return 1
+
+    monkeypatch.setattr(train.processes, "run", run)
+    with pytest.raises(InputError, match="fairseq-train ended with exit status 1"):
+        run_train(work, data, "--max-update", "100000")
+    assert results.load(work)["git_revision"] == "before"
+
+
 def test_results_name_the_configuration_wherever_they_are_read(
     work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
