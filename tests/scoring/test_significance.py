@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest, _compute_p_value
+from scipy.stats import t
 
 from fairseq_plugins.scoring.bleu import Bleu, bleu
 from fairseq_plugins.scoring.metrics import Outputs, References
-from fairseq_plugins.scoring.significance import Comparison, paired_bootstrap
+from fairseq_plugins.scoring.significance import Comparison, paired_bootstrap, student, welch
 
 WORDS = ["The", "the", "a", "man", "."]
 
@@ -170,3 +171,20 @@ def test_it_is_as_strict_as_a_one_sided_test(standard_errors: float, p_value: fl
     noise = (noise - noise.mean()) / noise.std()
     found = compare_means([0.0] * 1000, noise + standard_errors / np.sqrt(1000), samples=2000)
     assert found.p_value == pytest.approx(p_value, rel=0.35)
+
+
+def test_over_seeds() -> None:
+    """By the formulas: means 2 and 5, variances 1 and 4, of three seeds each."""
+    half = t.ppf(0.975, 50 / 17) * np.sqrt(5 / 3)
+    interval, p_value = welch([1, 2, 3], [3, 5, 7])
+    assert interval == pytest.approx((3 - half, 3 + half))
+    assert p_value == pytest.approx(2 * t.sf(3 / np.sqrt(5 / 3), 50 / 17))
+    half = t.ppf(0.975, 2) * np.sqrt(4 / 3)
+    interval, p_value = student([-1, 1, 3])
+    assert interval == pytest.approx((1 - half, 1 + half))
+    assert p_value == pytest.approx(2 * t.sf(1 / np.sqrt(4 / 3), 2))
+
+
+def test_seeds_that_are_all_alike() -> None:
+    assert welch([1, 1], [3, 3]) == student([2, 2]) == ((2, 2), 0)
+    assert welch([1, 1], [1, 1]) == student([0, 0]) == ((0, 0), 1)
