@@ -117,8 +117,8 @@ def half_precision(system: str, precision: str, plan: Plan) -> list[Figure]:
 
 def logged_losses(work: Path) -> list[float]:
     """The training losses of ``train.jsonl``, in its order."""
-    lines = (work / training_statistics.STATISTICS).read_text(encoding="utf-8").splitlines()
-    return [entry["loss"] for entry in map(json.loads, lines) if entry["split"] == "train_inner"]
+    statistics = training_statistics.read_statistics(work / training_statistics.STATISTICS)
+    return [entry["loss"] for entry in statistics if entry["split"] == "train_inner"]
 
 
 def two_processes(plan: Plan) -> list[Figure]:

@@ -71,19 +71,15 @@ def group_named(arguments: argparse.Namespace, name: str, known: Sequence[record
     Raises:
         InputError: there is no such configuration or data set, or nothing is recorded of it.
     """
-    baseline = record_groups.baseline_named(arguments.dataset, name, known)
-    if baseline is not None:
-        return baseline
+    baselines = record_groups.baselines(known, arguments.dataset)
+    if name in baselines:
+        return baselines[name]
     folder = CHECKOUT / "configs" / arguments.dataset
     path = folder / f"{name}.yaml"
     if not path.is_file():
         asked = name if folder.is_dir() else arguments.dataset
         datasets = {record.dataset for record in known}
-        systems = {file.stem for file in folder.glob("[!_]*.yaml")} | {
-            record.system
-            for record in known
-            if record_groups.baseline_named(arguments.dataset, record.system, [record]) is not None
-        }
+        systems = {file.stem for file in folder.glob("[!_]*.yaml")} | baselines.keys()
         there = sorted(systems if folder.is_dir() else datasets)
         raise InputError(f"{path}: there is no '{asked}'{nearest(asked, there)}; there are {', '.join(there)}")
     checkpoint = records.checkpoint_name(arguments.average)
@@ -145,7 +141,8 @@ def _text(report: SeedsReport) -> str:
         if comparison.interval is not None:
             low, high = comparison.interval
             test = "Welch's t-test" if report.are_trained else "t-test"
-            interval = f"{low:+{form}} to {high:+{form}} ({test} over the seeds, p {_p_value(comparison.p_value)})"
+            p_value = f"p = {_p(comparison.p_value)}".replace("= <", "<")
+            interval = f"{low:+{form}} to {high:+{form}} ({test} over the seeds, {p_value})"
         blocks += [
             f"== {comparison.column.label} ==\n{table([*rows, mean])}",
             f"95 % interval of the difference: {interval}",
@@ -154,8 +151,4 @@ def _text(report: SeedsReport) -> str:
 
 
 def _p(value: float | None) -> str:
-    return UNKNOWN if value is None else _p_value(value).removeprefix("= ")
-
-
-def _p_value(value: float) -> str:
-    return "< 0.0001" if value < 0.0001 else f"= {value:.4f}"
+    return UNKNOWN if value is None else "< 0.0001" if value < 0.0001 else f"{value:.4f}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..experiments import configuration as configurations
 from ..experiments.configuration import CHECKOUT
-from ..experiments.record_groups import Group, baseline_named, group_of
+from ..experiments.record_groups import Group, baselines, group_of
 from ..experiments.records import Record, checkpoint_name
 from ..experiments.seeds import SeedsComparison, compare_seeds
 from ..tables.writing import markdown
@@ -59,7 +59,7 @@ def _group(records: Sequence[Record], dataset: str, name: str, average: int) -> 
     """The recorded runs of a system with its options of today; what was carried over has no seeds to compare."""
     path = CHECKOUT / "configs" / dataset / f"{name}.yaml"
     if not path.exists():
-        return baseline_named(dataset, name, records)
+        return baselines(records, dataset).get(name)
     group = group_of(configurations.load(path), records, checkpoint_name(average))
     return None if group is None or group.records[0].carried_over else group
 

@@ -19,8 +19,8 @@ from .results_page import NOT_RECORDED
 
 NO_KNOWLEDGE = math.log2(8)
 """Bits of loss of a network that knows the eight symbols and remembers none."""
-DATA_SET = "copy_memory_"
-"""What the data sets' names begin with; the number of blank steps follows."""
+PREFIX = "copy_memory_"
+"""Of the data sets' names; the number of blank steps follows."""
 NETWORKS = {
     "dilated": "dilated, 9 layers",
     "": "plain, 1 layer of 256",
@@ -61,11 +61,11 @@ def curves(records: Iterable[Record]) -> list[Curve]:
     longest: dict[tuple[int, str, str, int | None], Curve] = {}
     for record in records:
         # An option other than how long it trains would make it another experiment.
-        if not record.dataset.startswith(DATA_SET) or not set(record.differences) <= {"max-update"}:
+        if not record.dataset.startswith(PREFIX) or not set(record.differences) <= {"max-update"}:
             continue
         kind, _, cell = record.system.rpartition("_")
         bits = tuple((int(updates), loss) for updates, loss in record.validation_loss.items())
-        found = Curve(int(record.dataset.removeprefix(DATA_SET)), NETWORKS[kind], CELLS[cell], record.seed, bits)
+        found = Curve(int(record.dataset.removeprefix(PREFIX)), NETWORKS[kind], CELLS[cell], record.seed, bits)
         key = (found.length, found.network, found.cell, found.seed)
         longest[key] = max(longest.get(key, found), found, key=lambda curve: len(curve.bits))
     networks, cells = list(NETWORKS.values()), list(CELLS.values())
@@ -97,7 +97,7 @@ def picture(records: Iterable[Record], existing: str) -> str:
     """The drawing as SVG.
 
     Another version of matplotlib draws the same figures with other bytes; a picture that was drawn from these data
-    stays as it is.
+    stays as it is, and so it does where nothing is recorded.
 
     Args:
         records: of all runs
@@ -106,15 +106,15 @@ def picture(records: Iterable[Record], existing: str) -> str:
     found = curves(records)
     data = json.dumps([asdict(curve) for curve in found])
     mark = f"<!-- of the records' validation losses, sha256 {hashlib.sha256(data.encode()).hexdigest()} -->"
-    if mark in existing:
+    if mark in existing or not found:
         return existing
     return f"{rendered(draw(found), 'svg').decode().rstrip()}\n{mark}\n"
 
 
 def draw(found: Sequence[Curve]) -> Figure:
     """Validation loss in bits by updates: a row for each length, a column for each cell, a line for each network."""
-    lengths = sorted({curve.length for curve in found}) or [0]
-    cells = list(dict.fromkeys(curve.cell for curve in found)) or [""]
+    lengths = sorted({curve.length for curve in found})
+    cells = list(dict.fromkeys(curve.cell for curve in found))
     kinds = list(dict.fromkeys(curve.kind for curve in found))
     colors, markers = system_colors(kinds), dict(zip(kinds, MARKERS, strict=False))
     with style():

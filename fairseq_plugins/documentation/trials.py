@@ -13,7 +13,7 @@ SUBSET = "valid"
 
 
 def table(records: Iterable[Record], dataset: str, options: Mapping[str, str], epochs: int) -> str:
-    """Perplexity of the validation set: a row for each trial.
+    """Perplexity of the validation set: a row for each trial, which validated once an epoch.
 
     Args:
         records: of all runs

@@ -41,8 +41,8 @@ class Group:
 
     @property
     def is_trained(self) -> bool:
-        """Whether it has seeds, in which its runs differ; a rule has none, and one record."""
-        return any(record.seed is not None or record.carried_over for record in self.records)
+        """Whether it has a configuration or seeds; a rule has neither, and one record."""
+        return self.configuration is not None or any(record.seed is not None for record in self.records)
 
     def figure(self, key: str, subset: str = "test") -> Figure | None:
         """A number over the runs that have it; None where none has.
@@ -130,10 +130,7 @@ def group_of(configuration: Configuration, records: Iterable[Record], checkpoint
     return Group(tuple(recorded or own), {}) if own else None
 
 
-def baseline_named(dataset: str, system: str, records: Iterable[Record]) -> Group | None:
-    """The record of what is not trained (:func:`record_baseline`); None where there is none."""
-    for record in records:
-        if (record.dataset, record.system, record.configuration) == (dataset, system, None):
-            group = Group((record,), {})
-            return None if group.is_trained else group
-    return None
+def baselines(records: Iterable[Record], dataset: str) -> dict[str, Group]:
+    """What is not trained and recorded of a data set (:func:`.records.record_baseline`), by its system's name."""
+    found = (Group((record,), {}) for record in records if record.dataset == dataset)
+    return {group.system: group for group in found if not group.is_trained}

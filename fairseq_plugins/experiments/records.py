@@ -195,7 +195,7 @@ def recordable(configuration: Configuration, work: Path, checkpoint: str | None)
         raise InputError(f"--record: {work / 'results.json'} tells of no training; train with scripts/train.sh first")
     if results.configuration_path(found).resolve() != configuration.path.resolve():
         raise InputError(f"--record: {work} was trained with {found['config']}, not with {configuration.path}")
-    _validation_loss(work)
+    _validation_loss(work)  # what is damaged is said before hours of decoding
 
 
 def record(

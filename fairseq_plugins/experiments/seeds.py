@@ -78,7 +78,12 @@ def compare_seeds(baseline: Group, system: Group, subset: str = "test") -> list[
     found = []
     for metric in metrics_of(both):
         columns = [column for column in metric.columns if column.key in both]
-        runs = _by_seed(groups, subset, [column.key for column in columns])
+        trained = [_by_seed(group, subset, [column.key for column in columns]) for group in groups]
+        # What is not trained gives the same whatever the other's seed.
+        runs = [
+            own if group.is_trained else dict.fromkeys(other, group.records)
+            for group, own, other in zip(groups, trained, reversed(trained), strict=True)
+        ]
         if not all(runs):
             continue
         shared = sorted(runs[0].keys() & runs[1].keys())
@@ -105,22 +110,13 @@ def compare_seeds(baseline: Group, system: Group, subset: str = "test") -> list[
     return found
 
 
-def _by_seed(groups: Sequence[Group], subset: str, keys: Sequence[str]) -> list[dict[int, list[Record]]]:
-    """For each of two systems: seed → the runs that have all numbers of a set. What is not trained has every seed of
-    the other."""
-    having = [
-        [record for record in group.records if all(key in record.scores.get(subset, {}) for key in keys)]
-        for group in groups
-    ]
-    found: list[dict[int, list[Record]]] = [{}, {}]
-    for runs, own in zip(found, having, strict=True):
-        for record in own:
-            if record.seed is not None:
-                runs.setdefault(record.seed, []).append(record)
-    for side, group in enumerate(groups):
-        if not group.is_trained and having[side]:
-            found[side] = dict.fromkeys(found[1 - side], having[side])
-    return found
+def _by_seed(group: Group, subset: str, keys: Sequence[str]) -> dict[int, list[Record]]:
+    """Seed → the runs that have all numbers of a set."""
+    runs: dict[int, list[Record]] = {}
+    for record in group.records:
+        if record.seed is not None and all(key in record.scores.get(subset, {}) for key in keys):
+            runs.setdefault(record.seed, []).append(record)
+    return runs
 
 
 def _mean(runs: Sequence[Record], subset: str, column: Column) -> float:

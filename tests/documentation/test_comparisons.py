@@ -90,4 +90,4 @@ def test_what_pages_compare_is_there() -> None:
         for pair in pairs:
             for name in pair:
                 is_trained = (CHECKOUT / "configs" / dataset / f"{name}.yaml").is_file()
-                assert is_trained or record_groups.baseline_named(dataset, name, records.load_all()), (dataset, name)
+                assert is_trained or name in record_groups.baselines(records.load_all(), dataset), (dataset, name)
