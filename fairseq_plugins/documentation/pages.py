@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..experiments import configuration as configurations
 from ..experiments import quickstart
-from ..experiments.record_groups import group_of
+from ..experiments.record_groups import group_of, has_own_budget
 from ..experiments.records import Record
 from ..scoring.metrics import metric_named
 from ..tables.writing import markdown
@@ -64,9 +64,6 @@ RECORDED = (
     "gigaword_sample",
 )
 """Data sets whose recorded runs are on a page."""
-
-SHORTER = {"pixel_mnist": {"stop-time-hours": "2"}}
-"""Data set → the options by which its runs on a page are shorter than its configurations, which are the paper's."""
 
 Compared = tuple[str, Sequence[comparisons.Pair], Sequence[int]]
 """A data set, systems that are compared over their seeds, and of how many epochs' checkpoints."""
@@ -165,11 +162,11 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
 
 
 def recorded(records: Sequence[Record], dataset: str) -> str:
-    """The recorded runs of a data set with their configurations' options of today (see :data:`SHORTER`), on its test
+    """The recorded runs of a data set with their configurations' options of today or a budget of their own, on its test
     set."""
-    wanted = SHORTER.get(dataset, {})
     own = [record for record in records if record.dataset == dataset and "test" in record.scores]
-    own = [record for record in own if record.differences == wanted and not record.carried_over]
+    own = [record for record in own if not record.carried_over]
+    own = [record for record in own if not record.differences or has_own_budget(record)]
     if not own:
         return f"{results_page.NOT_RECORDED.capitalize()}."
     return "\n".join(markdown(results_page.recorded_rows(own, "test")))

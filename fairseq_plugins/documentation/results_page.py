@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..experiments import configuration as configurations
 from ..experiments.configuration import CHECKOUT
-from ..experiments.record_groups import Group, group_of, groups
+from ..experiments.record_groups import Group, group_of, groups, longest_with_own_budget
 from ..experiments.records import BEST, Record
 from ..scoring.metrics import Column, metrics_of
 from ..tables.tables import TABLES, Row, Table, load_table
@@ -39,7 +39,8 @@ def page(records: Sequence[Record]) -> str:
             "",
             "A figure of several runs is their mean ± standard deviation, with the number of runs. Runs of one seed, "
             "on other machines or with other numbers of threads, count apart here; in comparisons they count as one. "
-            f"“{NOT_RECORDED}” means that nobody has recorded a run of this configuration.",
+            f"“{NOT_RECORDED}” means that nobody has recorded a run of this configuration. An option beside the "
+            "number of runs says that they trained for another time than the configuration says.",
             "",
             "Times are of whatever machine made a run, with whatever else ran on it: [speed](speed.md) compares on "
             "equal terms. Sentences a second are those of the decoding of the set that was decoded last.",
@@ -202,7 +203,8 @@ def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
         own = [record for record in own if record.differences in ({}, {row.variant: "true"})]
         group = Group(tuple(own), {})
     else:
-        group = group_of(configurations.load(row.config), records)
+        configuration = configurations.load(row.config)
+        group = group_of(configuration, records) or longest_with_own_budget(configuration, records)
     columns = [column for column in metric.columns if column.paper is not None]
     if table.measure.sets != ("test",):
         wanted = [(columns[0], subset) for subset in table.measure.sets]
@@ -216,7 +218,8 @@ def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
     cells = (
         figure.text(column.form) if figure else NOTHING for figure, (column, _) in zip(figures, wanted, strict=True)
     )
-    return f"{' / '.join(cells)} ({next(filter(None, figures)).runs})"
+    told = [next(filter(None, figures)).runs, *([differing(group.differences)] if group.differences else [])]
+    return f"{' / '.join(cells)} ({', '.join(told)})"
 
 
 def link(row: Row) -> str:

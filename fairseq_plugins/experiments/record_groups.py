@@ -10,6 +10,9 @@ from typing import Any
 from .configuration import CHECKOUT, Configuration
 from .records import BEST, Record, checkpoint_name
 
+BUDGET = frozenset({"max-epoch", "max-update", "stop-time-hours"})
+"""The options that say for how long a training goes."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -108,6 +111,22 @@ def groups(records: Iterable[Record]) -> list[Group]:
     )
 
 
+def has_own_budget(record: Record) -> bool:
+    """Whether a run differs from its configuration in how long it trained, and in nothing else."""
+    return bool(record.differences) and BUDGET.issuperset(record.differences)
+
+
+def longest_with_own_budget(configuration: Configuration, records: Iterable[Record]) -> Group | None:
+    """Of the runs of a configuration with a budget of their own those with most updates; None where there is none.
+
+    Args:
+        configuration: the experiment
+        records: among which to look
+    """
+    own = [record for record in _runs_of(configuration, records) if has_own_budget(record)]
+    return max(groups(own), key=lambda group: group.records[0].updates or 0, default=None)
+
+
 def group_of(configuration: Configuration, records: Iterable[Record], checkpoint: str | None = None) -> Group | None:
     """The runs of a configuration as it is, whatever their seeds and machines; None where there is none.
 
@@ -116,16 +135,7 @@ def group_of(configuration: Configuration, records: Iterable[Record], checkpoint
         records: among which to look
         checkpoint: which one was evaluated; what the configuration says unless it is given
     """
-    wanted = checkpoint or checkpoint_name(configuration.average)
-    path = str(configuration.path.resolve())
-    own = [
-        record
-        for record in records
-        if record.configuration is not None
-        and str((CHECKOUT / record.configuration).resolve()) == path
-        and record.checkpoint == wanted
-        and not record.differences
-    ]
+    own = [record for record in _runs_of(configuration, records, checkpoint) if not record.differences]
     recorded = [record for record in own if not record.carried_over]
     return Group(tuple(recorded or own), {}) if own else None
 
@@ -134,3 +144,16 @@ def baselines(records: Iterable[Record], dataset: str) -> dict[str, Group]:
     """What is not trained and recorded of a data set (:func:`.records.record_baseline`), by its system's name."""
     found = (Group((record,), {}) for record in records if record.dataset == dataset)
     return {group.system: group for group in found if not group.is_trained}
+
+
+def _runs_of(configuration: Configuration, records: Iterable[Record], checkpoint: str | None = None) -> list[Record]:
+    """The runs of a configuration with any options, see :func:`group_of`."""
+    wanted = checkpoint or checkpoint_name(configuration.average)
+    path = str(configuration.path.resolve())
+    return [
+        record
+        for record in records
+        if record.configuration is not None
+        and str((CHECKOUT / record.configuration).resolve()) == path
+        and record.checkpoint == wanted
+    ]

@@ -98,6 +98,13 @@ def test_a_row_for_each_family() -> None:
     assert "| 96.20 accuracy, TREC | not recorded yet | `scripts/train.sh configs/trec/rcrn.yaml` |" in text
     trec = Record("trec", "rcrn", "configs/trec/rcrn.yaml", 1, scores={"test": {"accuracy": 88.0}})
     assert "| 88.00 (one run), the same data without the paper's pretrained word vectors" in families.table([trec])
+    differs = {"train": {"stop-time-hours": "2"}}
+    path = "configs/pixel_mnist/dilated_rnn.yaml"
+    pixels = Record("pixel_mnist", "dilated_rnn", path, 1, differs=differs, scores={"test": {"accuracy": 98.1}})
+    assert (
+        "| 97.70 accuracy, MNIST pixel by pixel | 98.10 (one run, `--stop-time-hours 2`), the same data | "
+        f"`scripts/train.sh {path}` |"
+    ) in families.table([pixels])
 
 
 def test_a_family_shows_no_older_options_and_no_averaged_checkpoint() -> None:

@@ -44,14 +44,26 @@ def test_extensions_of_what_is_recorded(monkeypatch: pytest.MonkeyPatch, capsys:
     assert loaded == ["mc_rnn_3.yaml"] and capsys.readouterr().out == "every page is as it would be written\n"
 
 
-def test_runs_that_are_shorter_than_the_paper_s_configuration() -> None:
-    def run(**options: str) -> Record:
-        scores = {"test": {"accuracy": 12.5}}
-        differs = {"train": dict(options)} if options else {}
-        return Record("pixel_mnist", "gru", "configs/pixel_mnist/gru.yaml", 1, differs=differs, scores=scores)
+def test_runs_that_trained_for_another_time_than_their_configuration_says() -> None:
+    def run(accuracy: float, updates: int, **options: str) -> Record:
+        differs = {"train": {name.replace("_", "-"): value for name, value in options.items()}}
+        scores = {"test": {"accuracy": accuracy}}
+        path = "configs/pixel_mnist/gru.yaml"
+        return Record("pixel_mnist", "gru", path, 1, differs=differs, scores=scores, updates=updates)
 
-    assert pages.recorded([run()], "pixel_mnist") == "Not recorded yet."
-    assert "12.50" in pages.recorded([run(**{"stop-time-hours": "2"})], "pixel_mnist")
+    (paper,) = (table for table in results_page.tables() if table.name == "dilated_rnn_table_1")
+    (row,) = (row for row in paper.rows if row.system == "GRU, 1 layer of 256, plain")
+    others = [run(10.0, 9000, lr="1"), run(11.0, 9000, stop_time_hours="2", lr="1")]
+    assert pages.recorded(others, "pixel_mnist") == "Not recorded yet."
+    assert results_page.our_figures(paper, row, others) == "not recorded yet"
+    short, long = run(12.5, 600, max_update="600"), run(13.5, 700, stop_time_hours="2")
+    text = pages.recorded([*others, short, long], "pixel_mnist")
+    assert "| `--max-update 600` | best | 12.50 |" in text and "| `--stop-time-hours 2` | best | 13.50 |" in text
+    assert "10.00" not in text and "11.00" not in text
+    cell = results_page.our_figures(paper, row, [*others, short, long])
+    assert cell == "13.50 (one run, `--stop-time-hours 2`)"
+    whole = Record("pixel_mnist", "gru", "configs/pixel_mnist/gru.yaml", 1, scores={"test": {"accuracy": 14.5}})
+    assert results_page.our_figures(paper, row, [short, long, whole]) == "14.50 (one run)"
 
 
 def iwslt(seed: int, score: float, **others) -> Record:
