@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from models import PRESETS, batch, beam_search, model_of, task_of
-from timing import take_turns, versions, write_json
+from timing import REPETITIONS, at_least, device_here, take_turns, versions, write_json
 from torch import nn
 
 from fairseq_plugins.modules import ConventionalRNN, HigherOrderRNN, MultiChannelRNN, RecurrentNetwork
@@ -140,12 +140,14 @@ def main() -> None:
     known = sorted({*ARCH_CONFIG_REGISTRY, *PRESETS})
     parser.add_argument("--systems", nargs="+", choices=known, default=systems, metavar="ARCH")
     parser.add_argument("--peer", default="lstm_as_rnnsearch", help="default: %(default)s")
-    parser.add_argument("--types", type=int, default=8000, help="size of the joined dictionary; default: %(default)s")
-    parser.add_argument("--sentences", type=int, nargs="+", default=[1, 32], help="decoded together")
-    parser.add_argument("--lengths", type=int, nargs="+", default=[25, 100], help="of the translations")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument(
+        "--types", type=at_least(1), default=8000, help="size of the joined dictionary; default: %(default)s"
+    )
+    parser.add_argument("--sentences", type=at_least(1), nargs="+", default=[1, 32], help="decoded together")
+    parser.add_argument("--lengths", type=at_least(1), nargs="+", default=[25, 100], help="of the translations")
+    parser.add_argument("--threads", type=at_least(1), default=2)
+    parser.add_argument("--device", type=device_here, default="cpu")
+    parser.add_argument("--repetitions", type=REPETITIONS, default=5)
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     args = parser.parse_args()
     if args.peer not in args.systems:

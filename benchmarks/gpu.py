@@ -39,7 +39,7 @@ from pathlib import Path
 
 import torch
 from gpu_cells import Cell, Plan, Record, on_backend, table, write_table
-from timing import versions
+from timing import REPETITIONS, versions
 
 from fairseq_plugins.errors import InputError, report_input_errors
 
@@ -187,7 +187,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS, metavar="SYSTEM", help="that train; default: all"
     )
     parser.add_argument("--backend", help="FAIRSEQ_PLUGINS_BACKEND of trainings; default: what is chosen by itself")
-    parser.add_argument("--repetitions", type=int, default=7, help="default: %(default)s")
+    parser.add_argument("--repetitions", type=REPETITIONS, default=7, help="default: %(default)s")
     parser.add_argument(
         "--dry-run", action="store_true", help="all parts on the CPU, so small that figures say nothing"
     )

@@ -32,7 +32,7 @@ import torch
 from fairseq.optim.adam import Adam
 from fairseq.trainer import Trainer
 from fairseq_cli.train import cli_main
-from timing import versions, write_json
+from timing import at_least, versions, write_json
 
 from fairseq_plugins.kernels.dispatch import OPERATIONS
 
@@ -45,7 +45,7 @@ WITHOUT = [*(name for name in OPERATIONS if name != OTHER_NUMBERS), ADAM]
 def main() -> None:
     what, _, usage, *_ = (__doc__ or "").splitlines()
     parser = argparse.ArgumentParser(description=what, usage=usage.strip())
-    parser.add_argument("--updates", type=int, default=200)
+    parser.add_argument("--updates", type=at_least(1), default=200)
     parser.add_argument("--without", nargs="+", choices=WITHOUT, default=WITHOUT)
     parser.add_argument("--json", type=Path, help="write all losses to this file as well")
     parser.add_argument("data")

@@ -26,7 +26,7 @@ import language_models
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY, BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
-from timing import take_turns, versions, write_json
+from timing import REPETITIONS, at_least, device_here, take_turns, versions, write_json
 from torch import Tensor
 from untrained import build_architecture, make_task
 
@@ -140,11 +140,13 @@ def main() -> None:
     )
     parser.add_argument("--train-peer", default="san_wider_iwslt_de_en", help="default: %(default)s")
     parser.add_argument("--decode-peer", default="san_deeper_iwslt_de_en", help="default: %(default)s")
-    parser.add_argument("--types", type=int, help="size of a joined dictionary for every system")
-    parser.add_argument("--sentences", type=int, nargs=2, default=[176, 32], help="of a batch, training and decoding")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--types", type=at_least(1), help="size of a joined dictionary for every system")
+    parser.add_argument(
+        "--sentences", type=at_least(1), nargs=2, default=[176, 32], help="of a batch, training and decoding"
+    )
+    parser.add_argument("--threads", type=at_least(1), default=2)
+    parser.add_argument("--device", type=device_here, default="cpu")
+    parser.add_argument("--repetitions", type=REPETITIONS, default=7)
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     parser.add_argument("--task", choices=("translation", "language_modeling"), default="translation")
     args = parser.parse_args()

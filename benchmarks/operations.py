@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
-from timing import take_turns, versions, write_json
+from timing import REPETITIONS, at_least, take_turns, versions, write_json
 from torch import Tensor
 
 from fairseq_plugins.kernels.additive_attention import additive_attention
@@ -97,8 +97,8 @@ def training_pass(given: list[Tensor], run: Callable[[], Tensor]) -> Callable[[]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--repetitions", type=int, default=15)
+    parser.add_argument("--threads", type=at_least(1), nargs="+", default=[1, 2])
+    parser.add_argument("--repetitions", type=REPETITIONS, default=15)
     parser.add_argument("--tiny", action="store_true", help="sizes that show nothing but that it runs")
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     args = parser.parse_args()

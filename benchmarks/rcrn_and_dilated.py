@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from timing import take_turns, versions, write_json
+from timing import REPETITIONS, at_least, take_turns, versions, write_json
 from torch import Tensor, nn
 
 from fairseq_plugins.modules import DilatedRNN, DilatedRNNStack, RecurrentlyControlledRNN
@@ -96,13 +96,15 @@ def measure(comparison: Comparison, threads: int, repetitions: int) -> list[dict
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--threads", type=at_least(1), nargs="+", default=[1, 2])
     parser.add_argument("--networks", nargs="+", choices=("rcrn", "dilated"), default=["rcrn", "dilated"])
-    parser.add_argument("--steps", type=int, nargs="+", default=[16, 32, 64, 128, 256], help="of RCRN's sequences")
-    parser.add_argument("--dilations", type=int, nargs="+", default=DILATIONS, help="of DilatedRNN's layers")
+    parser.add_argument(
+        "--steps", type=at_least(1), nargs="+", default=[16, 32, 64, 128, 256], help="of RCRN's sequences"
+    )
+    parser.add_argument("--dilations", type=at_least(1), nargs="+", default=DILATIONS, help="of DilatedRNN's layers")
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=["lstm"], help="inside DilatedRNN's layers")
-    parser.add_argument("--features", type=int, default=50, help="of DilatedRNN's layers")
-    parser.add_argument("--repetitions", type=int, default=15)
+    parser.add_argument("--features", type=at_least(1), default=50, help="of DilatedRNN's layers")
+    parser.add_argument("--repetitions", type=REPETITIONS, default=15)
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     args = parser.parse_args()
     found = versions()

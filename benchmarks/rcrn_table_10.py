@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from timing import take_turns, versions, write_json
+from timing import REPETITIONS, at_least, device_here, take_turns, versions, write_json
 from torch import nn
 
 import fairseq_plugins
@@ -87,10 +87,10 @@ def step(model: nn.Module, length: int, is_training: bool, device: torch.device)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--steps", type=int, nargs="+", default=list(LENGTHS), help="words of a review")
-    parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=at_least(1), default=1)
+    parser.add_argument("--steps", type=at_least(1), nargs="+", default=list(LENGTHS), help="words of a review")
+    parser.add_argument("--repetitions", type=REPETITIONS, default=5)
+    parser.add_argument("--device", type=device_here, default="cpu")
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     args = parser.parse_args()
     fairseq_plugins.register()

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from timing import take_turns, versions, write_json
+from timing import REPETITIONS, at_least, device_here, take_turns, versions, write_json
 from torch import Tensor, nn
 
 from fairseq_plugins import kernels
@@ -158,16 +158,16 @@ def measure(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--threads", type=at_least(1), nargs="+", default=[1, 2])
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["translation"])
     parser.add_argument("--backends", nargs="+", default=["cpp", "eager"])
     parser.add_argument("--bfloat16", action="store_true", help="the first backend also with parameters in bfloat16")
     parser.add_argument(
         "--layers", nargs="+", default=[], metavar="NAME", help="these alone, called as they are printed"
     )
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", type=device_here, default="cpu")
     parser.add_argument("--tf32", action="store_true", help="let products of float32 round to TF32 on a GPU")
-    parser.add_argument("--repetitions", type=int, default=15)
+    parser.add_argument("--repetitions", type=REPETITIONS, default=15)
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     args = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.tf32

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from recurrent_layers import one_pass
-from timing import take_turns, versions, write_json
+from timing import REPETITIONS, at_least, device_here, take_turns, versions, write_json
 from torch import nn
 
 from fairseq_plugins.files import atomic_file
@@ -103,9 +103,9 @@ def draw(rows: list[dict[str, Any]], machine: str, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--threads", type=at_least(1), default=2)
+    parser.add_argument("--device", type=device_here, default="cpu")
+    parser.add_argument("--repetitions", type=REPETITIONS, default=5)
     parser.add_argument("--tiny", action="store_true", help="so small that it says nothing: to see that it works")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_name("results"))
     args = parser.parse_args()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import platform
@@ -47,6 +48,34 @@ def take_turns(
         quartiles = statistics.quantiles(values, n=4)
         timings[name] = Timing(median, 50 * (quartiles[2] - quartiles[0]) / median)
     return timings
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an option that is a whole number, and not below ``least``."""
+
+    def number(text: str) -> int:
+        found = int(text)
+        if found < least:
+            raise argparse.ArgumentTypeError(f"{found} is too few: at least {least}")
+        return found
+
+    number.__name__ = "int"  # as argparse calls it where a value is none
+    return number
+
+
+REPETITIONS = at_least(2)
+"""The type of ``--repetitions``: one time has no spread."""
+
+
+def device_here(text: str) -> str:
+    """The type of ``--device``."""
+    try:
+        torch.empty(0, device=text)
+    except (RuntimeError, AssertionError):  # the latter where PyTorch is built without CUDA
+        raise argparse.ArgumentTypeError(
+            f"there is no device {text!r} here: cpu, or cuda where there is a GPU"
+        ) from None
+    return text
 
 
 def versions(device: str | torch.device = "cpu") -> dict[str, str]:

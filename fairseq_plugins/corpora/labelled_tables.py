@@ -38,8 +38,8 @@ def read_table(paths: Sequence[Path], columns: Sequence[str], separator: str | N
         separator: between columns; None for JSON lines.
 
     Raises:
-        InputError: a column is missing, a line has more columns than the first one, a line is no JSON, or a value in it
-            no string and no number; the message names file and line.
+        InputError: a column is missing or there twice, a line has more columns than the first one, a line is no JSON,
+            or a value in it no string and no number; the message names file and line.
     """
     by_number = separator is not None and all(map(str.isdecimal, columns))
     if by_number and not all(map(int, columns)):
@@ -66,6 +66,8 @@ def read_table(paths: Sequence[Path], columns: Sequence[str], separator: str | N
                             f"{place}: there is no column '{name}'{hint}; the first line names the columns, or give "
                             f"their numbers"
                         )
+                    if (count := cells.count(name)) > 1:
+                        raise InputError(f"{place}: {count} columns are called '{name}'; give the columns' numbers")
                 places = [cells.index(name) for name in columns]
                 continue
             for name, index in zip(columns, places, strict=True):

@@ -6,6 +6,7 @@ The options of recurrent layers are made from the registry of their kinds, where
 # No postponed evaluation of annotations here: fairseq reads the types of the configurations' fields.
 import contextlib
 import dataclasses
+import math
 from argparse import Namespace
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -294,6 +295,12 @@ def check_dropouts(cfg: Namespace | DictConfig, names: Iterable[str]) -> None:
     for name in names:
         if not 0 <= getattr(cfg, name) < 1:
             raise InputError(f"{flag(name)} must be at least 0 and below 1, not {getattr(cfg, name)}")
+
+
+def check_deviation(cfg: Namespace | DictConfig, name: str) -> None:
+    """Raises InputError if the option is no standard deviation."""
+    if not 0 <= getattr(cfg, name) < math.inf:
+        raise InputError(f"{flag(name)} must be at least 0, not {getattr(cfg, name)}")
 
 
 def check_sharing(cfg: Namespace | DictConfig, task: FairseqTask) -> None:

@@ -40,6 +40,7 @@ from .options import (
     PretrainedEmbeddingOptions,
     SharingOptions,
     build_embeddings,
+    check_deviation,
     check_dropouts,
     check_layer_options,
     check_sharing,
@@ -352,8 +353,8 @@ def _check(cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> None:
         cfg, [f"{side}_{name}" for side in ("encoder", "decoder") for name in ("embed_dim", "hidden_size", "layers")]
     )
     check_dropouts(cfg, ("dropout",))
-    if cfg.embed_init_std is not None and cfg.embed_init_std < 0:
-        raise InputError(f"--embed-init-std must be at least 0, not {cfg.embed_init_std}")
+    if cfg.embed_init_std is not None:
+        check_deviation(cfg, "embed_init_std")
     if getattr(task.cfg, "left_pad_target", False):
         raise InputError("--left-pad-target is not supported: the decoder's recurrence starts at the first position")
     check_sharing(cfg, task)

@@ -6,6 +6,7 @@ RCRN (Tay, Luu and Hui 2018), Section 4.2. Symbols: B batch, T tokens, E what is
 # No postponed evaluation of annotations here: fairseq reads the types of the configurations' fields.
 import math
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Optional
 
@@ -21,6 +22,7 @@ from ..files import read_lines
 from ..modules import CharacterEncoder, ContextEncoder, Highway, Linear, RecurrentStack
 from ..modules.dropout import Dropout
 from .options import (
+    check_deviation,
     check_dropouts,
     check_layer_options,
     check_sizes,
@@ -98,6 +100,7 @@ class TextEncoder(nn.Module):
         super().__init__()
         check_sizes(cfg, ("embed_dim", "hidden_size", "layers"))
         check_dropouts(cfg, ("dropout",))
+        check_deviation(cfg, "embed_init_std")
         for name, other in (("projection_size", "highway_layers"), ("character_hidden_size", "character_embed_dim")):
             if getattr(cfg, name):
                 check_sizes(cfg, (name, other))
@@ -216,12 +219,18 @@ def load_context_encoder(path: str, embed_dim: int) -> ContextEncoder:
     Raises:
         InputError: the file cannot be read, or its weights are not those that are expected.
     """
+    expected = "--context-encoder names weights laid out as CoVe's"
     try:
-        weights: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        encoder = ContextEncoder.of({name.removeprefix("rnn."): tensor for name, tensor in weights.items()})
+        weights: Any = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file; --context-encoder names weights laid out as CoVe's") from None
-    except Exception as error:  # whatever a damaged file leads torch.load to
+        raise InputError(f"{path}: no such file; {expected}") from None
+    except Exception:  # whatever a damaged file leads torch.load to; what it says is how to load it unsafely
+        weights = None
+    if not isinstance(weights, Mapping) or not all(isinstance(each, Tensor) for each in weights.values()):
+        raise InputError(f"{path}: not a file of tensors by name that torch.save wrote; {expected}")
+    try:
+        encoder = ContextEncoder.of({name.removeprefix("rnn."): tensor for name, tensor in weights.items()})
+    except ValueError as error:
         raise InputError(f"{path}: cannot be read as a context encoder's weights: {error}") from None
     if encoder.input_size != embed_dim:
         raise InputError(f"{path}: it reads word vectors of {encoder.input_size}, but --embed-dim is {embed_dim}")

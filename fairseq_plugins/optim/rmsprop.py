@@ -17,6 +17,8 @@ from fairseq.optim import FairseqOptimizer, register_optimizer
 from omegaconf import II
 from torch import Tensor
 
+from ..errors import InputError
+
 
 class TensorFlowRMSprop(torch.optim.Optimizer):
     """See the head of this file.
@@ -85,10 +87,19 @@ class RMSpropConfig(FairseqDataclass):
 
 @register_optimizer("rmsprop", dataclass=RMSpropConfig)
 class FairseqRMSprop(FairseqOptimizer):
-    """See the head of this file."""
+    """See the head of this file.
+
+    Raises:
+        InputError: decay or momentum is not in [0, 1), or ε below 0.
+    """
 
     def __init__(self, cfg: RMSpropConfig, params: Iterable[Tensor]) -> None:
         super().__init__(cfg)
+        for option, value in (("decay", cfg.rmsprop_decay), ("momentum", cfg.rmsprop_momentum)):
+            if not 0 <= value < 1:
+                raise InputError(f"--rmsprop-{option} must be at least 0 and below 1, not {value}")
+        if not cfg.rmsprop_eps >= 0:
+            raise InputError(f"--rmsprop-eps must be at least 0, not {cfg.rmsprop_eps}")
         self._optimizer = TensorFlowRMSprop(params, **self.optimizer_config)
 
     @property

@@ -24,11 +24,9 @@ from ..experiments.configuration import CHECKOUT
 from ..experiments.fairseq_commands import available_gpus, option
 from ..experiments.processes import only_one, shown
 from ..files import write_json
-from .tables import SCALES, Table, load_small_scale, load_table, with_data
+from .tables import BENCHMARKS, SCALES, Table, load_small_scale, load_table, with_data
 
 SNAKEFILE = Path(__file__).with_name("Snakefile")
-BENCHMARKS = {"rcrn_table_10": CHECKOUT / "benchmarks" / "rcrn_table_10.py"}
-"""Tables of seconds: nothing is trained for them."""
 PLAN = ".plan.json"
 TABLE_FILES = ("table.md", "table.csv", "table.json", "report.html")
 
@@ -48,8 +46,12 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--dry-run", action="store_true")
     options, extra = parser.parse_known_args(arguments)
     if options.table in BENCHMARKS:
-        small = ["--steps", "16", "32", "--repetitions", "2"] if options.scale == "small" else []
-        sys.exit(subprocess.run([sys.executable, str(BENCHMARKS[options.table]), *small, *extra]).returncode)
+        of_trainings = ("seeds", "recipe", "work", "data", "max_update", "gpus", "cores")
+        given = [
+            f"--{name}".replace("_", "-") for name in of_trainings if getattr(options, name) != parser.get_default(name)
+        ]
+        time_models(options.table, options.scale, options.dry_run, given, extra)
+        return
     # Snakemake runs the commands in another folder.
     data = None if options.data is None else Path(os.path.abspath(options.data))
     table = with_data(load_table(options.table, options.recipe), options.scale, data)
@@ -99,6 +101,33 @@ def main(arguments: list[str]) -> None:
     if not options.dry_run:
         print((work / plan["table"]["outputs"][0]).read_text(encoding="utf-8"))
         print("\n".join(str(work / path) for path in plan["table"]["outputs"]))
+
+
+def time_models(table: str, scale: str, dry_run: bool, given: Sequence[str], extra: Sequence[str]) -> None:
+    """Runs the benchmark that makes a table of seconds, or prints its command.
+
+    Args:
+        table: of :data:`.tables.BENCHMARKS`
+        scale: ``small`` times few and short sequences
+        dry_run: whether the command is printed alone
+        given: the options of trainings that the user gave
+        extra: options of the benchmark
+
+    Raises:
+        InputError: an option of trainings was given.
+    """
+    benchmark = BENCHMARKS[table]
+    if given:
+        raise InputError(
+            f"{table} trains nothing: leave out {', '.join(given)}; its options are those of "
+            f"{benchmark.relative_to(CHECKOUT)}"
+        )
+    small = ["--steps", "16", "32", "--repetitions", "2"] if scale == "small" else []
+    command = [sys.executable, str(benchmark), *small, *extra]
+    if dry_run:
+        print(shown(command))
+    elif (status := subprocess.run(command).returncode) != 0:
+        sys.exit(status)
 
 
 def plan_of(

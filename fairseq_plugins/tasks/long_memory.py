@@ -176,6 +176,12 @@ class LongMemoryTask(FairseqTask):
 
     @classmethod
     def setup_task(cls, cfg: LongMemoryConfig, **unused: Any) -> "LongMemoryTask":
+        for option, value in (
+            ("--sequence-length", cfg.sequence_length),
+            ("--epoch-sequences", cfg.epoch_sequences),
+        ):
+            if value < 1:
+                raise InputError(f"{option} must be at least 1, not {value}")
         return cls(cfg)
 
     @property

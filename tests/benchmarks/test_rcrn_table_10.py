@@ -19,3 +19,28 @@ def test_epochs_of_three_models(tmp_path: Path) -> None:
     assert all(row["paper_ratio"] is None and row["epoch_seconds"] > 0 for row in rows)
     assert "ratio" in printed and "trained parameters: 3-layer BiLSTM 2," in printed
     assert all(0 < row["parameters"] < 20_000 * 200 for row in rows), "word vectors are not trained"
+
+
+OPTIONS = """
+import argparse
+import timing
+for kind, text in ((timing.REPETITIONS, "1"), (timing.at_least(1), "0"), (timing.device_here, "foo")):
+    try:
+        kind(text)
+    except argparse.ArgumentTypeError as error:
+        print(error)
+print(timing.REPETITIONS("2"), timing.device_here("cpu"))
+"""
+
+
+def test_options_that_make_no_sense() -> None:
+    printed = run_command(["python", "-c", OPTIONS], PYTHONPATH=str(CHECKOUT / "benchmarks")).stdout
+    assert printed.splitlines() == [
+        "1 is too few: at least 2",
+        "0 is too few: at least 1",
+        "there is no device 'foo' here: cpu, or cuda where there is a GPU",
+        "2 cpu",
+    ]
+    script = CHECKOUT / "benchmarks" / "rcrn_table_10.py"
+    finished = run_command(["python", script, "--repetitions", "1"], status=2)
+    assert finished.stderr.endswith("error: argument --repetitions: 1 is too few: at least 2\n")

@@ -152,6 +152,10 @@ def test_other_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "train.tsv, line 1: there is no column 'labels'; did you mean 'label'?" in error_of(
         "--text", "text", "--label", "labels"
     )
+    twice = tmp_path / "twice.tsv"
+    table(twice, [("a", "x", "b")], ("text", "label", "text"))
+    message = "twice.tsv, line 1: 2 columns are called 'text'; give the columns' numbers"
+    assert message in error_of("--train", twice, "--text", "text", "--label", "label")
     assert "line 1: not JSON" in error_of("--text", "text", "--label", "label", "--format", "jsonl")
     assert "leave none for training" in error_of("--text", "text", "--label", "label", "--valid-share", "0.99")
     assert "give --text twice" in error_of("--text", "text", "--label", "label", "--group", "label")

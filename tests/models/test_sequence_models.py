@@ -179,6 +179,21 @@ def test_a_context_encoder_in_cove_s_layout(tmp_path: Path) -> None:
         classifier(context_encoder=str(tmp_path / "nowhere"))
 
 
+@pytest.mark.parametrize("content", ["word 1 2 3\n", [1, 2], {"weight_ih_l0": 1, "weight_hh_l0": 2}], ids=str)
+def test_a_file_that_has_no_context_encoder(content: object, tmp_path: Path) -> None:
+    path = tmp_path / "context.pth"
+    if isinstance(content, str):
+        path.write_text(content, encoding="utf-8")
+    else:
+        torch.save(content, path)
+    with pytest.raises(InputError) as raised:
+        classifier(context_encoder=str(path))
+    assert str(raised.value) == (
+        f"{path}: not a file of tensors by name that torch.save wrote; "
+        "--context-encoder names weights laid out as CoVe's"
+    )
+
+
 def test_options_that_contradict_each_other() -> None:
     with pytest.raises(InputError, match="--pooling max,maen: there is no 'maen'; did you mean 'mean'?"):
         classifier(pooling="max,maen")
@@ -202,6 +217,7 @@ def test_options_that_contradict_each_other() -> None:
         ({"character_hidden_size": -5}, "--character-hidden-size must be at least 1, not -5"),
         ({"dropout": 1.5}, "--dropout must be at least 0 and below 1, not 1.5"),
         ({"pooling": "max,max"}, "--pooling max,max: a pooling is there twice"),
+        ({"embed_init_std": -1.0}, "--embed-init-std must be at least 0, not -1.0"),
     ):
         with pytest.raises(InputError, match=message):
             classifier(**options)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from fairseq_plugins.optim.rmsprop import TensorFlowRMSprop
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.optim.rmsprop import FairseqRMSprop, RMSpropConfig, TensorFlowRMSprop
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
@@ -41,3 +42,17 @@ def test_it_starts_slower_than_torch_s() -> None:
         steps.append(-parameter.item())
     assert steps[0] == pytest.approx(1e-3 / 0.9**0.5, rel=1e-4)
     assert steps[1] == pytest.approx(1 / 0.1**0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rmsprop_decay": 2.0}, "--rmsprop-decay must be at least 0 and below 1, not 2.0"),
+        ({"rmsprop_momentum": -0.1}, "--rmsprop-momentum must be at least 0 and below 1, not -0.1"),
+        ({"rmsprop_eps": float("nan")}, "--rmsprop-eps must be at least 0, not nan"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        FairseqRMSprop(RMSpropConfig(lr=[1e-3], **options), [torch.nn.Parameter(torch.zeros(1))])
+    assert str(raised.value) == message

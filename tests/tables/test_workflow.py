@@ -93,6 +93,11 @@ def test_tables_share_their_experiments(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["mc_rnn_table_3x"], "there is no table 'mc_rnn_table_3x'; did you mean 'mc_rnn_table_3'"),
+        (["rcrn_table_9"], "rcrn_table_10, rcrn_table_2"),
+        (
+            ["rcrn_table_10", "--gpus", "0", "--seeds", "1", "2"],
+            "rcrn_table_10 trains nothing: leave out --seeds, --work, --gpus; its options are those of benchmarks",
+        ),
         (["mc_rnn_table_2", "--seeds", "1", "2", "1"], "--seeds 1 2 1: a seed is there twice"),
         (["mc_rnn_table_2", "--scale", "small", "--data", "x"], "--data goes with --scale paper"),
         (["mc_rnn_table_2", "--scale", "small", "--max-update", "0"], "--max-update is 0"),
@@ -107,6 +112,13 @@ def test_bad_input(arguments: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         workflow.main([*arguments, "--work", str(tmp_path / "work")])
     assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_of_a_table_of_times(capfd: pytest.CaptureFixture[str]) -> None:
+    workflow.main(["rcrn_table_10", "--scale", "small", "--dry-run", "--threads", "2"])
+    command = shlex.split(capfd.readouterr().out)
+    assert command[1].endswith("benchmarks/rcrn_table_10.py")
+    assert command[2:] == ["--steps", "16", "32", "--repetitions", "2", "--threads", "2"]
 
 
 def test_two_workflows_in_one_folder(tmp_path: Path) -> None:

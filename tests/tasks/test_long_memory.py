@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
-from fairseq_plugins.tasks.long_memory import CopyMemoryDataset, PixelDataset
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.tasks.long_memory import CopyMemoryDataset, LongMemoryConfig, LongMemoryTask, PixelDataset
 
 
 def test_copy_memory() -> None:
@@ -53,3 +55,10 @@ def test_noise_follows_the_pixels() -> None:
     assert (noise(training, 1, [0]) != noise(training, 2, [0])).any(), "new in each epoch"
     assert (noise(held_out, 1, [0]) == noise(held_out, 2, [0])).all()
     assert (noise(training, 1, [1, 0])[1] == noise(training, 1, [0])[0]).all(), "batch-mates change nothing"
+
+
+@pytest.mark.parametrize("option", ["epoch_sequences", "sequence_length"])
+def test_sequences_that_there_cannot_be(option: str) -> None:
+    with pytest.raises(InputError) as raised:
+        LongMemoryTask.setup_task(LongMemoryConfig(data="nowhere", **{option: 0}))
+    assert str(raised.value) == f"--{option.replace('_', '-')} must be at least 1, not 0"
