@@ -10,10 +10,10 @@ import argparse
 
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
-from fairseq_plugins.corpora.pipeline import add_run_arguments
+from fairseq_plugins.corpora.pipeline import add_run_arguments, note_unknown_metric
 from fairseq_plugins.corpora.subwords import add_bpe_arguments
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS
-from fairseq_plugins.errors import nearest, report_input_errors
+from fairseq_plugins.errors import report_input_errors
 
 METRICS = ("bleu", "rouge")
 """Those that are known here; an extension may have others."""
@@ -69,9 +69,7 @@ def main() -> None:
         inputs["valid"] = side_files(arguments.valid, languages)
     for number, prefix in enumerate(filter(None, arguments.test.split(","))):
         inputs[f"test{number or ''}"] = side_files(prefix, languages)
-    if arguments.metric not in METRICS:
-        hint = nearest(arguments.metric, METRICS)
-        print(f"note: '{arguments.metric}' is no metric of this package: an extension has to define it{hint}")
+    note_unknown_metric(arguments.metric, METRICS, "pairs of texts")
     preparation = PairsPreparation(
         source_lang=arguments.src_lang,
         target_lang=arguments.tgt_lang,

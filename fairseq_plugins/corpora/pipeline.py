@@ -21,12 +21,12 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from fairseq_plugins.corpora.preparation import PREPARATION, Preparation
-from fairseq_plugins.errors import CommandError, InputError, last_words
+from fairseq_plugins.errors import CommandError, InputError, last_words, nearest
 from fairseq_plugins.files import locked, refuse_colon, sha256, write_json
 from fairseq_plugins.versions import add_version_argument, versions
 
@@ -341,6 +341,12 @@ def checksum(path: Path) -> str:
         return sha256(path)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
+
+
+def note_unknown_metric(name: str, known: Collection[str], texts: str) -> None:
+    """Says where a metric is none of those here that score models of such ``texts``: it may be a user's own."""
+    if name not in known:
+        print(f"note: '{name}' is no metric of {texts} here: an extension has to define it{nearest(name, known)}")
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:

@@ -27,7 +27,7 @@ from typing import Any
 
 from fairseq_plugins.corpora.codec import Codec
 from fairseq_plugins.corpora.lines import map_lines, read_sentences, text_writer
-from fairseq_plugins.corpora.pipeline import Run, add_run_arguments
+from fairseq_plugins.corpora.pipeline import Run, add_run_arguments, note_unknown_metric
 from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, UNKNOWN, check_symbols
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer
@@ -249,6 +249,8 @@ def main() -> None:
     tests = [Path(name) for name in arguments.test.split(",") if name]
     inputs = {"train": arguments.train, "valid": arguments.valid}
     inputs |= {f"test{number or ''}": path for number, path in enumerate(tests)}
+    metric = arguments.metric or METRICS[units]
+    note_unknown_metric(metric, METRICS.values(), "running text")
     preparation = RunningTextPreparation(
         units=units,
         language=arguments.language,
@@ -258,7 +260,7 @@ def main() -> None:
         unknown_words=[] if arguments.characters else list(filter(None, arguments.unknown_words.split(","))),
         dictionary_size=arguments.words,
         keeps_spaces=arguments.characters and arguments.tokenizer == "none",
-        metric=arguments.metric or METRICS[units],
+        metric=metric,
     )
     RunningTextRun(preparation, inputs, arguments.output, arguments.workers).prepare()
 

@@ -19,6 +19,7 @@ from ..scoring.metrics import Metric, Outputs, References, metric_named, read_nu
 from . import fairseq_commands
 from .classification import Classification
 from .configuration import Configuration
+from .data_kinds import check_metric
 from .prepared_data import PreparedData
 from .text_scoring import TextScoring
 
@@ -174,9 +175,12 @@ def check_evaluation(configuration: Configuration, data: PreparedData) -> None:
     """Looks before a training at what its configuration says of the evaluation.
 
     Raises:
-        InputError: there is no such metric, or fairseq's parser refuses what is in ``generate``.
+        InputError: there is no such metric, it scores nothing that is made of this data, or fairseq's parser refuses
+            what is in ``generate``.
     """
-    decoding_of(metric_of(configuration, data))
+    metric = metric_of(configuration, data)
+    decoding_of(metric)
+    check_metric(data, metric)
     if configuration.generate:
         fairseq_commands.generate_command(configuration, data, "checkpoint_best.pt", "test", None, [])
 

@@ -17,6 +17,7 @@ from .. import register
 from ..checkpoints import stored_options
 from ..errors import InputError, nearest
 from .configuration import Configuration, Section
+from .data_kinds import check_model
 from .prepared_data import PreparedData
 
 # Set by the scripts' own arguments: in a configuration they would tie an experiment to one place. And what would undo
@@ -52,9 +53,13 @@ def train_command(
         extra: further options; they win over the configuration's
 
     Raises:
-        InputError: an option or a value that fairseq's parser does not know, or more GPUs than there are.
+        InputError: an option or a value that fairseq's parser does not know, more GPUs than there are, or data of a
+            kind that is not read.
     """
-    architecture(configuration, extra)
+    task = option(extra, "--task")
+    if task is None and "task" in configuration.train:
+        task = configuration.train["task"].text
+    check_model(data, architecture(configuration, extra), task)
     options = option_arguments("train", configuration.train, extra)
     command = [executable("fairseq-train"), *data.arguments(), "--save-dir", str(work / "checkpoints")]
     command += options

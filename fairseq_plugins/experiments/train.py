@@ -46,6 +46,8 @@ def main(arguments: Sequence[str]) -> None:
     check_evaluation(configuration, data)
     number = fairseq_commands.process_count(command)
     last = work / "checkpoints" / "checkpoint_last.pt"
+    if options.restart or newest_readable_checkpoint(last.parent) is None:
+        check_first_model(configuration, command)
     # What is refused leaves the work folder as it was, and --restart deletes nothing for it.
     data.verify_training()
     record = training_record.TrainingRecord.of(command, data)
@@ -152,6 +154,22 @@ def make_resumable(last: Path, arch: str) -> dict[str, Any] | None:
         with open(newest, "rb") as source, atomic_file(last, "wb") as target:
             shutil.copyfileobj(source, target)
     return training_results(checked_checkpoint(last, arch))
+
+
+def check_first_model(configuration: Configuration, command: Sequence[str]) -> None:
+    """Looks before a training for the model that it starts from, if any.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    path = fairseq_commands.option(command, "--finetune-from-model")
+    if path and not Path(path).is_file():
+        said = configuration.train.get("finetune-from-model")
+        place = f"{said.place}: " if said and said.text == path else ""
+        raise InputError(
+            f"{place}--finetune-from-model {path}: no such file here; train that model first, start in the folder that "
+            f"the path begins in, or name another one by --finetune-from-model FILE"
+        )
 
 
 def end_of(checkpoint: dict[str, Any], command: Sequence[str]) -> str | None:

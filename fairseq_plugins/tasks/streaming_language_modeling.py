@@ -55,6 +55,26 @@ class StreamingLanguageModelingConfig(FairseqDataclass):
     seed: int = II("common.seed")
 
 
+class WindowsIterator(EpochBatchIterator):
+    """The windows of an epoch."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Goes on where a checkpoint was saved.
+
+        Raises:
+            InputError: this epoch has fewer windows than were read then, so that it has others.
+        """
+        read, count = state_dict.get("iterations_in_epoch", 0), len(self)
+        try:
+            super().load_state_dict(state_dict)
+        except RuntimeError:
+            raise InputError(
+                f"the checkpoint was saved in the middle of an epoch, after {read:,} windows, and this training has "
+                f"{count:,} in all: go on with the same windows and streams (--tokens-per-sample, --random-windows, "
+                f"--seed, --batch-size), or say --reset-dataloader to keep the parameters and count epochs from 1"
+            ) from None
+
+
 @register_task(TASK, dataclass=StreamingLanguageModelingConfig)
 class StreamingLanguageModelingTask(FairseqTask):
     """See the head of this file."""
@@ -148,7 +168,7 @@ class StreamingLanguageModelingTask(FairseqTask):
         if max_sentences is None:
             raise InputError(f"--task {TASK} needs --batch-size, the number of streams side by side")
         windows = self.windows(dataset, max_sentences, num_shards, shard_id, epoch)
-        iterator = EpochBatchIterator(
+        iterator = WindowsIterator(
             dataset=windows,
             collate_fn=windows.collater,
             batch_sampler=[[index] for index in range(len(windows))],

@@ -238,7 +238,7 @@ def test_a_metric_that_nobody_knows_here(
     for metric, note in (("bleu", None), ("toy", "define it"), ("rogue", "define it; did you mean 'rouge'?")):
         run_main(monkeypatch, *options, metric, "--output", tmp_path / metric)
         notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
-        prefix = f"note: '{metric}' is no metric of this package: an extension has to "
+        prefix = f"note: '{metric}' is no metric of pairs of texts here: an extension has to "
         assert notes == ([] if note is None else [prefix + note])
         assert PairsPreparation.load(tmp_path / metric).metric == metric
 

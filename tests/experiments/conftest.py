@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.corpora.generated_sequences import GeneratedSequencesPreparation
+from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.corpora.running_text import RunningTextPreparation
+from fairseq_plugins.experiments.configuration import Configuration
 from fairseq_plugins.experiments.prepared_data import PreparedData
+
+CLASSIFIED = ("trec", "sst_5", "sst_2", "imdb", "reviews", "own_labels", "quickstart_classification")
+ENTAILED = ("snli", "scitail")
+RANKED = ("wikiqa", "trecqa")
+COPIED = ("copy_memory_500", "copy_memory_1000")
+PIXELS = ("pixel_mnist", "permuted_mnist", "noisy_mnist_1000", "noisy_mnist_2000")
+PREPARATIONS = {
+    **dict.fromkeys(CLASSIFIED, LabelledTextsPreparation(texts=["text"])),
+    **dict.fromkeys(ENTAILED, LabelledTextsPreparation(texts=["premise", "hypothesis"])),
+    **dict.fromkeys(RANKED, LabelledTextsPreparation(texts=["question", "answer"], is_ranking=True)),
+    **dict.fromkeys(COPIED, GeneratedSequencesPreparation(problem="copy_memory", length=5)),
+    **dict.fromkeys(PIXELS, GeneratedSequencesPreparation(problem="pixels", length=784)),
+}
+"""Folder of configurations → how their data is prepared, where it is neither pairs nor running text."""
 
 
 @pytest.fixture
@@ -30,3 +49,15 @@ def text_data(tmp_path: Path) -> PreparedData:
     (folder / "bin" / "dict.txt").write_text("a 1\n", encoding="utf-8")
     RunningTextPreparation().save(folder)
     return PreparedData.load(folder)
+
+
+@pytest.fixture
+def data_for(data: PreparedData, text_data: PreparedData) -> Callable[[Configuration], PreparedData]:
+    """The same of the kind that a configuration's model reads."""
+
+    def of(configuration: Configuration) -> PreparedData:
+        if configuration.dataset in PREPARATIONS:
+            return dataclasses.replace(data, preparation=PREPARATIONS[configuration.dataset])
+        return text_data if "task" in configuration.train else data
+
+    return of

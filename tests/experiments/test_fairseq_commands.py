@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import fairseq_commands as commands
 from fairseq_plugins.experiments import processes
+from fairseq_plugins.experiments.configuration import Configuration
 from fairseq_plugins.experiments.prepared_data import PreparedData
 
+from .conftest import CLASSIFIED, COPIED, ENTAILED, PIXELS, RANKED
 from .test_configuration import CONFIGURATIONS, write
 
 
@@ -164,24 +167,25 @@ def test_more_gpus_than_there_are(tmp_path: Path, data: PreparedData) -> None:
 # Bases that have options of their models; the 16 review sets differ in their data alone.
 MODELS_OF_BASES = {
     **dict.fromkeys(("quickstart", "quickstart_summarization"), "rnnsearch_iwslt_de_en"),
-    **dict.fromkeys(
-        ("trec", "sst_5", "sst_2", "imdb", "reviews", "own_labels", "quickstart_classification"), "rcrn_classifier"
-    ),
-    **dict.fromkeys(("snli", "scitail"), "rcrn_entailment"),
-    **dict.fromkeys(("wikiqa", "trecqa"), "rcrn_ranking"),
-    **dict.fromkeys(("copy_memory_500", "copy_memory_1000"), "dilated_rnn_pixels"),
+    **dict.fromkeys(CLASSIFIED, "rcrn_classifier"),
+    **dict.fromkeys(ENTAILED, "rcrn_entailment"),
+    **dict.fromkeys(RANKED, "rcrn_ranking"),
+    **dict.fromkeys((*COPIED, *PIXELS), "dilated_rnn_pixels"),
 }
 DIFFERENT = [path for path in CONFIGURATIONS if path.parent.name != "reviews" or path.stem in ("_base", "rcrn_books")]
 
 
 @pytest.mark.parametrize("path", DIFFERENT, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_fairseq_accepts_every_configuration(
-    path: Path, tmp_path: Path, data: PreparedData, text_data: PreparedData
+    path: Path, tmp_path: Path, data_for: Callable[[Configuration], PreparedData]
 ) -> None:
     configuration = configurations.load(path)
-    is_text = "task" in configuration.train and configuration.train["task"].text == "streaming_language_modeling"
-    data = text_data if is_text else data
-    arch = "awd_lstm_ptb" if is_text else MODELS_OF_BASES.get(configuration.dataset, "lstm")
+    data = data_for(configuration)
+    arch = (
+        "awd_lstm_ptb"
+        if data.preparation.kind == "running_text"
+        else MODELS_OF_BASES.get(configuration.dataset, "lstm")
+    )
     extra = ["--arch", arch] if path.stem.startswith("_base") else []
     train = commands.train_command(configuration, data, tmp_path, 0, extra)
     assert commands.option(train, "--seed") == "1"

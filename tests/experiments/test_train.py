@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import results, train, training_statistics
+from fairseq_plugins.experiments.configuration import CHECKOUT
 
 PREFIX = "2026-11-21 02:32:21 | INFO |"
 LINES = {
@@ -79,6 +81,21 @@ def test_a_training_has_ended_by_a_limit(options: list[str], reason: str | None)
     extra_state = {"early_stopping": {"best": 3.5, "num_runs": 2}, "previous_training_time": torch.tensor(5400.0)}
     checkpoint = {"optimizer_history": [{"num_updates": 100}], "extra_state": extra_state}
     assert train.end_of(checkpoint, ["fairseq-train", *options]) == reason
+
+
+def test_the_model_that_a_training_starts_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    configuration = configurations.load(CHECKOUT / "configs" / "ptb" / "awd_lstm_finetuned.yaml")
+    path = configuration.train["finetune-from-model"].text
+    with pytest.raises(InputError) as raised:
+        train.check_first_model(configuration, ["fairseq-train", "--finetune-from-model", path])
+    told = f"awd_lstm_finetuned.yaml, line 13: --finetune-from-model {path}: no such file here; train that model first,"
+    assert told in str(raised.value)
+    with pytest.raises(InputError, match="^--finetune-from-model other.pt: no such file here;"):
+        train.check_first_model(configuration, ["fairseq-train", "--finetune-from-model", "other.pt"])
+    (tmp_path / "other.pt").touch()
+    train.check_first_model(configuration, ["fairseq-train", "--finetune-from-model", "other.pt"])
+    train.check_first_model(configuration, ["fairseq-train"])
 
 
 def test_results_keep_what_others_wrote(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -94,12 +95,11 @@ def test_of_several_patterns_the_last_one_wins() -> None:
 
 @pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_fairseq_takes_the_options_of_small_scale(
-    path: Path, data: PreparedData, text_data: PreparedData, tmp_path: Path
+    path: Path, data_for: Callable[[config.Configuration], PreparedData], tmp_path: Path
 ) -> None:
     small = load_small_scale(path.parent.name)
     configuration = config.load(path)
-    is_text = "task" in configuration.train
-    data = text_data if is_text else data
+    data = data_for(configuration)
     extra = as_arguments({**small.train_options(path.stem), "seed": 2})
     command = commands.train_command(configuration, data, tmp_path, 0, extra)
     assert commands.option(command, "--max-update") == str(small.train["max-update"])
@@ -107,7 +107,7 @@ def test_fairseq_takes_the_options_of_small_scale(
     # A warmup begins at 0 unless it is told where.
     first = "--warmup-init-lr" if commands.option(command, "--warmup-updates") else "--lr"
     assert float(commands.option(command, first) or 0) > float(commands.option(command, "--stop-min-lr") or -1)
-    if not is_text:
+    if data.preparation.kind == "pairs":
         commands.generate_command(configuration, data, "x.pt", "test", 0, as_arguments(small.generate))
 
 

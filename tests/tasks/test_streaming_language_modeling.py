@@ -110,6 +110,14 @@ def test_other_windows_go_on_between_epochs_only(
     assert train(running_text, between, *changed, "--max-epoch", 2)["extra_state"]["train_iterator"]["epoch"] == 3
 
 
+def test_fewer_windows_than_were_read(running_text: Path, tmp_path: Path) -> None:
+    train(running_text, tmp_path, "--max-update", 15)
+    with pytest.raises(
+        InputError, match="in the middle of an epoch, after 15 windows, and this training has .* in all"
+    ):
+        train(running_text, tmp_path, "--tokens-per-sample", 30, "--max-epoch", 1)
+
+
 @pytest.mark.parametrize("checkpoint_is_old", [True, False])
 def test_the_seed_may_change_where_it_draws_no_windows(
     running_text: Path, tmp_path: Path, checkpoint_is_old: bool
