@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..experiments import configuration as configurations
 from ..experiments.configuration import CHECKOUT
-from ..experiments.record_groups import Group, baselines, group_of
+from ..experiments.record_groups import Group, baselines, group_of, longest_with_own_budget
 from ..experiments.records import Record, checkpoint_name
 from ..experiments.seeds import SeedsComparison, compare_seeds
 from ..tables.writing import markdown
@@ -38,7 +38,8 @@ def comparisons(
     for average in averages:
         for pair in pairs:
             groups = [_group(records, dataset, name, average) for name in pair]
-            if None in groups:
+            # A difference of systems that trained for unlike times would say nothing of them.
+            if None in groups or groups[0].differences != groups[1].differences:
                 continue
             for subset in _sets(groups):
                 main_number = compare_seeds(*groups, subset)[:1]
@@ -56,11 +57,14 @@ def comparisons(
 
 
 def _group(records: Sequence[Record], dataset: str, name: str, average: int) -> Group | None:
-    """The recorded runs of a system with its options of today; what was carried over has no seeds to compare."""
+    """The recorded runs of a system with its options of today, or with a budget of their own; what was carried over has
+    no seeds to compare."""
     path = CHECKOUT / "configs" / dataset / f"{name}.yaml"
     if not path.exists():
         return baselines(records, dataset).get(name)
-    group = group_of(configurations.load(path), records, checkpoint_name(average))
+    configuration, checkpoint = configurations.load(path), checkpoint_name(average)
+    group = group_of(configuration, records, checkpoint)
+    group = group or longest_with_own_budget(configuration, records, checkpoint)
     return None if group is None or group.records[0].carried_over else group
 
 

@@ -77,6 +77,11 @@ COMPARED: Mapping[str, Compared] = {
         [(f"{kind}_{name}", f"rcrn_{name}") for name in ("mr", "apparel", "books") for kind in ("bilstm", "bilstm_3")],
         [0],
     ),
+    "pixel_mnist": (
+        "pixel_mnist",
+        [("gru", "dilated_gru"), ("gru", "dilated_rnn"), ("dilated_rnn", "dilated_gru")],
+        [0],
+    ),
     "ptb_small": ("ptb_small", [("lstm", "mc_rnn_3"), ("lstm_large", "mc_rnn_3"), ("lstm", "lstm_large")], [0]),
     "multi30k-mc_rnn": (
         "multi30k_de_en",

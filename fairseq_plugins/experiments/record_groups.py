@@ -116,14 +116,17 @@ def has_own_budget(record: Record) -> bool:
     return bool(record.differences) and BUDGET.issuperset(record.differences)
 
 
-def longest_with_own_budget(configuration: Configuration, records: Iterable[Record]) -> Group | None:
+def longest_with_own_budget(
+    configuration: Configuration, records: Iterable[Record], checkpoint: str | None = None
+) -> Group | None:
     """Of the runs of a configuration with a budget of their own those with most updates; None where there is none.
 
     Args:
         configuration: the experiment
         records: among which to look
+        checkpoint: see :func:`group_of`
     """
-    own = [record for record in _runs_of(configuration, records) if has_own_budget(record)]
+    own = [record for record in _runs_of(configuration, records, checkpoint) if has_own_budget(record)]
     return max(groups(own), key=lambda group: group.records[0].updates or 0, default=None)
 
 

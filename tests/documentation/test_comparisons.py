@@ -77,6 +77,17 @@ def test_a_baseline_that_is_not_trained(root: None) -> None:
     assert comparisons(records.load_all(), "trec", [("nothing", "rcrn")]) == NOT_RECORDED
 
 
+def test_runs_with_the_same_budget_of_their_own(root: None) -> None:
+    short = {"train": {"max-epoch": "2"}}
+    run("bilstm", 1, 80, differs=short)
+    run("rcrn", 1, 84, differs=short)
+    run("bilstm_3", 1, 90, differs={"train": {"max-epoch": "3"}})
+    [found] = cells(comparisons(records.load_all(), "trec", [("bilstm", "rcrn"), ("bilstm_3", "rcrn")]))
+    assert (found["baseline"], found["difference by seed (p)"]) == ("`bilstm`", "+4.00 (0.125)")
+    run("rcrn", 2, 85)
+    assert comparisons(records.load_all(), "trec", [("bilstm", "rcrn")]) == NOT_RECORDED
+
+
 def test_runs_of_another_day_do_not_count(root: None) -> None:
     run("bilstm", 1, 80)
     path = CHECKOUT / "configs" / "trec" / "rcrn.yaml"
