@@ -140,6 +140,22 @@ def test_half_precision_takes_its_softmax_in_float32(dtype: torch.dtype) -> None
         assert (found.double() - gradient).norm() < 0.05 * gradient.norm()
 
 
+def test_half_precision_keeps_what_rare_types_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their probabilities are below what float16 can tell from zero."""
+    monkeypatch.setattr(eager, "_CHUNK_NUMBERS", 1000 * 60)
+    torch.manual_seed(0)
+    features, weight = torch.rand(3000, 8, dtype=torch.float64), 0.1 * torch.randn(60, 8, dtype=torch.float64)
+    bias = torch.zeros(60, dtype=torch.float64)
+    bias[20:40], bias[40:] = -12, -14
+    inputs = [tensor.half().double().requires_grad_() for tensor in (features, weight, bias)]
+    target = torch.randint(2, 20, (3000,))
+    expected = torch.autograd.grad(output_cross_entropy(*inputs, target, PADDING)[0], inputs[1])[0]
+    halves = [tensor.detach().half().requires_grad_() for tensor in inputs]
+    found = torch.autograd.grad(512 * output_cross_entropy(*halves, target, PADDING)[0], halves[1])[0].double() / 512
+    for types in (slice(20, 40), slice(40, None)):
+        assert (found - expected)[types].norm() < 0.05 * expected[types].norm()
+
+
 def test_chunks_are_larger_where_no_cache_holds_them() -> None:
     """The meta device is one that is not a CPU."""
     features = torch.zeros(500, 8)

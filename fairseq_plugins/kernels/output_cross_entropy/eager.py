@@ -22,6 +22,10 @@ _CHUNK_NUMBERS = 1 << 21
 # number is an estimate and has not been measured.
 _CHUNK_NUMBERS_ELSEWHERE = 1 << 26
 _LEAST_CHUNK = 64
+# float16 has no number between 0 and 6e-8, and few below 6e-5, where most probabilities of a large vocabulary are. They
+# enter its products that much larger, and what they are multiplied with for the weight's gradient that much smaller,
+# so that a sum over a chunk's tokens overflows no sooner.
+_FLOAT16_SCALE = 256.0
 
 
 def refuses(features: Tensor) -> str | None:
@@ -89,6 +93,7 @@ class _OutputCrossEntropy(torch.autograd.Function):
         rows_of_chunk = min(size, features.size(0))
         probabilities_of_chunk = features.new_empty(rows_of_chunk, types, dtype=precision)
         product = _product_of(features, weight, rows_of_chunk)
+        scale = _FLOAT16_SCALE if features.dtype == torch.float16 else 1.0
 
         features_gradient = torch.empty_like(features) if needs_features else None
         # Transposed: the narrow factor of each product comes first, which some of them copy.
@@ -109,15 +114,15 @@ class _OutputCrossEntropy(torch.autograd.Function):
                 continue
             # d loss / d logits = probability - right * [it is the target] - wrong; the last term is of rank one.
             probabilities.exp_().scatter_add_(1, picked[rows], probabilities.new_full((stop - start, 1), -right))
-            upstream = probabilities.to(features.dtype)
-            masked = counted[rows].to(features.dtype).unsqueeze(1)
+            if needs_bias:
+                bias_gradient += torch.mv(probabilities.T, counted[rows])
+            upstream = (probabilities if scale == 1 else probabilities.mul_(scale)).to(features.dtype)
+            masked = (counted[rows] / scale).to(features.dtype).unsqueeze(1)
             if needs_features:
                 features_gradient[rows] = product(upstream, weight.T) * masked
             if needs_weight:
                 seen = features[rows] * masked
                 weight_gradient += product(seen.T, upstream.T)
-            if needs_bias:
-                bias_gradient += torch.mv(probabilities.T, counted[rows])
         if wrong:
             if needs_features:
                 features_gradient -= wrong * counted.to(features.dtype).unsqueeze(1) * weight.sum(dim=0)
