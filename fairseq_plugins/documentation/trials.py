@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from ..experiments.records import BEST, Record
@@ -13,7 +14,9 @@ SUBSET = "valid"
 
 
 def table(records: Iterable[Record], dataset: str, options: Mapping[str, str], epochs: int) -> str:
-    """Perplexity of the validation set: a row for each trial, which validated once an epoch.
+    """Perplexity of the validation set: a row for each trial, which validated once an epoch, by network and settings.
+
+    Of a trial that went on there is what it came to in the end.
 
     Args:
         records: of all runs
@@ -22,23 +25,32 @@ def table(records: Iterable[Record], dataset: str, options: Mapping[str, str], e
         epochs: after how many of them it was decided which trial goes on
     """
     (column,) = metric_named("perplexity").columns
-    trials = [
-        record
-        for record in records
-        if (record.dataset, record.checkpoint) == (dataset, BEST) and column.key in record.scores.get(SUBSET, {})
-    ]
-    if not trials:
+    longest: dict[tuple[str, ...], Record] = {}
+    for record in records:
+        if (record.dataset, record.checkpoint) != (dataset, BEST) or column.key not in record.scores.get(SUBSET, {}):
+            continue
+        trial = record.system, *(record.options.get("train", {}).get(option, NOTHING) for option in options.values())
+        if trial not in longest or len(record.validation_loss) > len(longest[trial].validation_loss):
+            longest[trial] = record
+    if not longest:
         return f"{NOT_RECORDED.capitalize()}."
+    settings = sorted(longest, key=lambda trial: [_by_number(value) for value in trial])
+    trials = [longest[trial] for trial in settings]
     early = [tuple(trial.validation_loss.values())[epochs - 1 : epochs] for trial in trials]
     rows = {
         "network": [f"`{trial.system}`" for trial in trials],
-        **{
-            heading: [trial.options.get("train", {}).get(option, NOTHING) for trial in trials]
-            for heading, option in options.items()
-        },
+        **{heading: [trial[place] for trial in settings] for place, heading in enumerate(options, start=1)},
         # The training logs bits.
         f"after {epochs} epochs": [f"{2 ** bits[0]:{column.form}}" if bits else NOTHING for bits in early],
         "best": [f"{trial.scores[SUBSET][column.key]:{column.form}}" for trial in trials],
         "epochs": [str(len(trial.validation_loss)) for trial in trials],
     }
     return "\n".join(markdown(rows))
+
+
+def _by_number(value: str) -> tuple[float, str]:
+    """Numbers by their size, before all else."""
+    try:
+        return float(value), ""
+    except ValueError:
+        return math.inf, value
