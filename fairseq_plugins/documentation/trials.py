@@ -16,7 +16,7 @@ SUBSET = "valid"
 def table(records: Iterable[Record], dataset: str, options: Mapping[str, str], epochs: int) -> str:
     """Perplexity of the validation set: a row for each trial, which validated once an epoch, by network and settings.
 
-    Of a trial that went on there is what it came to in the end.
+    A trial is a network's settings. Of one that went on there is what it came to in the end; seeds are not told apart.
 
     Args:
         records: of all runs

@@ -116,6 +116,7 @@ class _OutputCrossEntropy(torch.autograd.Function):
             probabilities.exp_().scatter_add_(1, picked[rows], probabilities.new_full((stop - start, 1), -right))
             if needs_bias:
                 bias_gradient += torch.mv(probabilities.T, counted[rows])
+            # In place, so that the bias has to come before.
             upstream = (probabilities if scale == 1 else probabilities.mul_(scale)).to(features.dtype)
             masked = (counted[rows] / scale).to(features.dtype).unsqueeze(1)
             if needs_features:
