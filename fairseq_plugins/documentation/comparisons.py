@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ..experiments import configuration as configurations
 from ..experiments.configuration import CHECKOUT
 from ..experiments.record_groups import Group, baselines, group_of, longest_with_own_budget
-from ..experiments.records import Record, checkpoint_name
+from ..experiments.records import VALIDATION_SET, Record, checkpoint_name
 from ..experiments.seeds import SeedsComparison, compare_seeds
 from ..tables.writing import markdown
 
@@ -69,9 +69,10 @@ def _group(records: Sequence[Record], dataset: str, name: str, average: int) -> 
 
 
 def _sets(groups: Sequence[Group]) -> list[str]:
-    """The sets that all groups are recorded for, in the order of the first run."""
+    """The sets for testing that all groups are recorded for, in the order of the first run."""
     others = [{name for record in group.records for name in record.scores} for group in groups]
-    return [name for name in groups[0].records[0].scores if all(name in each for each in others)]
+    names = [name for name in groups[0].records[0].scores if name != VALIDATION_SET]
+    return [name for name in names if all(name in each for each in others)]
 
 
 def _row(pair: Pair, average: int, subset: str, comparison: SeedsComparison, brief: bool) -> dict[str, str]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from ..experiments.records import BEST, Record
+from ..experiments.records import BEST, VALIDATION_SET, Record
 from ..scoring.metrics import metric_named
 from ..tables.writing import markdown
 from .results_page import NOT_RECORDED, NOTHING
-
-SUBSET = "valid"
 
 
 def table(records: Iterable[Record], dataset: str, options: Mapping[str, str], epochs: int) -> str:
@@ -27,7 +25,8 @@ def table(records: Iterable[Record], dataset: str, options: Mapping[str, str], e
     (column,) = metric_named("perplexity").columns
     longest: dict[tuple[str, ...], Record] = {}
     for record in records:
-        if (record.dataset, record.checkpoint) != (dataset, BEST) or column.key not in record.scores.get(SUBSET, {}):
+        scores = record.scores.get(VALIDATION_SET, {})
+        if (record.dataset, record.checkpoint) != (dataset, BEST) or column.key not in scores:
             continue
         trial = record.system, *(record.options.get("train", {}).get(option, NOTHING) for option in options.values())
         if trial not in longest or len(record.validation_loss) > len(longest[trial].validation_loss):
@@ -42,7 +41,7 @@ def table(records: Iterable[Record], dataset: str, options: Mapping[str, str], e
         **{heading: [trial[place] for trial in settings] for place, heading in enumerate(options, start=1)},
         # The training logs bits.
         f"after {epochs} epochs": [f"{2 ** bits[0]:{column.form}}" if bits else NOTHING for bits in early],
-        "best": [f"{trial.scores[SUBSET][column.key]:{column.form}}" for trial in trials],
+        "best": [f"{trial.scores[VALIDATION_SET][column.key]:{column.form}}" for trial in trials],
         "epochs": [str(len(trial.validation_loss)) for trial in trials],
     }
     return "\n".join(markdown(rows))

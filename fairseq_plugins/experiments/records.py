@@ -36,6 +36,8 @@ VARIABLE = "FAIRSEQ_PLUGINS_RESULTS"
 FORMAT = 1
 BEST = "best"
 """What ``checkpoint`` is unless several were averaged."""
+VALIDATION_SET = "valid"
+"""The set on which settings and checkpoints are chosen; no system is compared on it."""
 # Options that say where and on what a command runs, and not what it computes. The seed has a key of its own.
 _PLACES = {
     *("seed", "save-dir", "path", "gen-subset", "scoring", "distributed-world-size"),
@@ -347,7 +349,7 @@ def _validation_loss(work: Path) -> dict[str, float]:
     path = work / STATISTICS
     if not path.is_file():
         return {}
-    points = losses_of(by_split(read_statistics(path)).get("valid", []))
+    points = losses_of(by_split(read_statistics(path)).get(VALIDATION_SET, []))
     return {str(int(updates)): loss for updates, loss in points}
 
 

@@ -88,6 +88,12 @@ def test_runs_with_the_same_budget_of_their_own(root: None) -> None:
     assert comparisons(records.load_all(), "trec", [("bilstm", "rcrn")]) == NOT_RECORDED
 
 
+def test_the_set_on_which_settings_are_chosen_is_not_compared(root: None) -> None:
+    for system, score in (("bilstm", 80), ("rcrn", 84)):
+        run(system, 1, score, "valid", differs={"train": {"max-epoch": "5"}})
+    assert comparisons(records.load_all(), "trec", [("bilstm", "rcrn")]) == NOT_RECORDED
+
+
 def test_runs_of_another_day_do_not_count(root: None) -> None:
     run("bilstm", 1, 80)
     path = CHECKOUT / "configs" / "trec" / "rcrn.yaml"
