@@ -27,6 +27,7 @@ FORBIDDEN = {
     "terminal.py": ("fairseq", "torch"),
     "samples.py": ("fairseq", "torch"),
     "limits.py": ("fairseq", "torch"),
+    "fairseq_program.py": ("fairseq", "torch"),
 }
 
 # What of ours a room may import, beside what is in it.
@@ -34,7 +35,8 @@ OURS = {
     "errors.py": (),
     "files.py": ("errors",),
     "versions.py": (),
-    "corpora": ("errors", "files", "versions"),
+    "corpora": ("errors", "files", "versions", "fairseq_program"),
+    "fairseq_program.py": (),
     "extensions.py": ("errors",),
     "terminal.py": (),
     "samples.py": (),
@@ -49,7 +51,7 @@ OURS = {
     "scoring": ("errors", "files"),
     "experiments": (
         *("errors", "files", "versions", "extensions", "terminal", "checkpoints", "limits", "register", "__path__"),
-        "samples",
+        *("samples", "fairseq_program"),
         *("corpora", "scoring"),
     ),
     "trained.py": ("errors", "checkpoints", "compat", "corpora", "experiments"),

@@ -18,7 +18,6 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from typing import Any, ClassVar
 
 from fairseq_plugins.corpora.preparation import PREPARATION, Preparation
 from fairseq_plugins.errors import CommandError, InputError, last_words, nearest
+from fairseq_plugins.fairseq_program import python_command
 from fairseq_plugins.files import locked, refuse_colon, sha256, write_json
 from fairseq_plugins.versions import add_version_argument, versions
 
@@ -160,7 +160,7 @@ class Run(ABC):
         command = shlex.join(["fairseq-preprocess", *arguments, "--destdir", name])
         print(f"fairseq-preprocess: {command}", flush=True)
         destination = str(folder.relative_to(self.output))
-        preprocess = [sys.executable, "-m", _PREPROCESS, *arguments, "--destdir", destination]
+        preprocess = python_command(_PREPROCESS, [*arguments, "--destdir", destination])
         # It says itself which process it is, before it does anything: whoever starts again after a kill ends it. If we
         # are gone by then, it does nothing.
         process = subprocess.Popen(

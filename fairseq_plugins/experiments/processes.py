@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..errors import CommandError, last_words
+from ..fairseq_program import python_command
 from ..files import locked
 
 
@@ -36,7 +37,7 @@ def run(
 ) -> int:
     """Runs a command, hands over each line of its standard output, and returns its exit status.
 
-    The command does not outlive us: it is stopped when we are.
+    The command does not outlive us: it is stopped when we are. One of fairseq's starts sooner than from a shell.
 
     Args:
         command: program and arguments
@@ -45,8 +46,9 @@ def run(
             ``subprocess.STDOUT``, which makes its lines part of the output
         pass_fds: file descriptors that the command inherits
     """
+    is_fairseq = Path(command[0]).name.startswith("fairseq-")
     process = subprocess.Popen(
-        command,
+        python_command(command[0], command[1:]) if is_fairseq else command,
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,
