@@ -23,8 +23,9 @@ def python_command(program: str, arguments: Sequence[str]) -> list[str]:
 
 def _become(program: str) -> None:
     is_file = os.path.isfile(program)
-    # Python has put this file's folder there, in which the package is not found and its parts are.
-    sys.path[0] = os.path.dirname(os.path.abspath(program)) if is_file else os.getcwd()
+    if not getattr(sys.flags, "safe_path", False):
+        # Python has put this file's folder there, in which the package is not found and its parts are.
+        sys.path[0] = os.path.dirname(os.path.abspath(program)) if is_file else os.getcwd()
     # Not imported: the package has to be new to fairseq when --user-dir names it.
     runpy.run_path(_DEFERRED_IMPORTS)["defer_imports"]()
     del sys.argv[0]

@@ -21,8 +21,10 @@ raise SystemExit(3)
 """
 
 
-@pytest.mark.parametrize("as_module", [False, True])
-def test_the_same_program(as_module: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("as_module", "safe_path"), [(False, ""), (True, ""), (False, "1")])
+def test_the_same_program(as_module: bool, safe_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Python 3.11 and later: no folder of a program is looked through.
+    monkeypatch.setenv("PYTHONSAFEPATH", safe_path)
     file = tmp_path / "fairseq-program.py"
     file.write_text(PROGRAM, encoding="utf-8")
     (tmp_path / "named.py").write_text(PROGRAM, encoding="utf-8")

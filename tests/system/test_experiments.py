@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairseq_plugins.analysis import __main__ as analysis
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import evaluate, train, translate
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.scoring.metrics import read_numbers
-from tests.commands import CHECKOUT, output_lines, run_command
+from tests.commands import CHECKOUT, output_lines, run_command, run_in_process
 from tests.conftest import TranslationData
 
 BASE = """
@@ -124,14 +125,16 @@ def test_scores_and_translations(trained: Trained, tmp_path: Path) -> None:
 
 
 def test_analyses_of_a_checkpoint_and_its_report(trained: Trained, tmp_path: Path) -> None:
-    run_command([CHECKOUT / "scripts" / "evaluate.sh", *trained.arguments(), "--subset", "test"])
+    run_in_process(evaluate.main, *trained.arguments(), "--subset", "test")
     checkpoint = str(trained.work / "checkpoints" / "checkpoint_best.pt")
-    analysis = ["python", "-m", "fairseq_plugins.analysis"]
     options = [checkpoint, "--sentences", "3", "101"]
     for name in "alignments", "channel-attention":
         prefix = tmp_path / "figures" / name
-        finished = run_command([*analysis, name, *options, "--output", prefix])
-        assert finished.stderr == ""
+        if name == "alignments":
+            command = ["python", "-m", "fairseq_plugins.analysis", name, *options, "--output", prefix]
+            assert run_command(command).stderr == ""
+        else:
+            assert run_in_process(analysis.main, name, *options, "--output", prefix).stderr == ""
         content = json.loads(prefix.with_suffix(".json").read_text(encoding="utf-8"))
         assert content["architecture"] == "mc_rnn_2_iwslt_de_en"
         assert [sentence["number"] for sentence in content["sentences"]] == [3, 101]
@@ -142,7 +145,9 @@ def test_analyses_of_a_checkpoint_and_its_report(trained: Trained, tmp_path: Pat
     for layer in content["sentences"][0]["layers"]:
         assert all(sum(row) == pytest.approx(1, abs=1e-5) and len(row) == 2 for row in layer["attention"])
 
-    finished = run_command([*analysis, "entropy", checkpoint, "--subset", "valid", "--output", tmp_path / "entropy"])
+    finished = run_in_process(
+        analysis.main, "entropy", checkpoint, "--subset", "valid", "--output", tmp_path / "entropy"
+    )
     value = json.loads((tmp_path / "entropy.json").read_text(encoding="utf-8"))["entropy"]["attention"]
     assert 0 < value < 4 and finished.stdout.startswith(f"attention: {value:.3f} nats\nuniform weights: ")
 
@@ -157,7 +162,7 @@ def test_analyses_of_a_checkpoint_and_its_report(trained: Trained, tmp_path: Pat
         (["alignments", checkpoint, "--data", tmp_path], "preparation.json"),
         (["alignments", checkpoint, "--data", other], "missing, or not what was prepared; delete"),
     ):
-        finished = run_command([*analysis, *wrong, "--output", tmp_path / "nothing"], status=1)
+        finished = run_in_process(analysis.main, *wrong, "--output", tmp_path / "nothing", status=1)
         assert finished.stderr.startswith("error: ") and finished.stderr.count("\n") == 1 and message in finished.stderr
     assert not list(tmp_path.glob("nothing*"))
 

@@ -10,7 +10,8 @@ import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
 from fairseq_plugins.corpora.builtin import generate_summarization
-from tests.commands import CHECKOUT, run_command
+from fairseq_plugins.experiments import evaluate
+from tests.commands import CHECKOUT, run_command, run_in_process
 
 SIZES = {"train": 60, "valid": 8, "test": 9}
 SMALL = ["--encoder-embed-dim", "8", "--encoder-hidden-size", "8", "--encoder-layers", "1", "--decoder-embed-dim", "8"]
@@ -35,8 +36,8 @@ def test_trained_scored_and_unknown_words_replaced(headlines: Path, tmp_path: Pa
     configuration = CHECKOUT / "configs" / "gigaword" / "mc_rnn_3.yaml"
     place = [configuration, "--work", tmp_path, "--data", headlines / "data", "--gpus", "0"]
     run_command([CHECKOUT / "scripts" / "train.sh", *place, *SMALL], PYTHON=sys.executable)
-    evaluate = [CHECKOUT / "scripts" / "evaluate.sh", *place, "--min-len", "5", "--max-len-b", "8"]
-    finished = run_command(evaluate, PYTHON=sys.executable)
+    place += ["--min-len", "5", "--max-len-b", "8"]
+    finished = run_command([CHECKOUT / "scripts" / "evaluate.sh", *place], PYTHON=sys.executable)
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["paper"]["rouge1"] == 36.55
     assert "36.55 / 17.58 / 33.72" in finished.stdout
@@ -53,15 +54,15 @@ def test_trained_scored_and_unknown_words_replaced(headlines: Path, tmp_path: Pa
     for name in "rouge1", "rouge2", "rougeL":
         assert results[name] == pytest.approx(100 * sum(s[name].fmeasure for s in scores) / len(scores), abs=0.006)
 
-    finished = run_command([*evaluate, "--subset", "valid"], PYTHON=sys.executable)
+    finished = run_in_process(evaluate.main, *place, "--subset", "valid")
     assert "36.55" not in finished.stdout, "of the test set"
 
     # An untrained model says <unk> where it may; copied words come from the article.
-    run_command([*evaluate, "--unkpen", "-100"], PYTHON=sys.executable)
+    run_in_process(evaluate.main, *place, "--unkpen", "-100")
     unknown = (tmp_path / "generate" / "test.title").read_text().split()
     assert set(unknown) == {"unk"}
     for subset in "test", "valid":
-        run_command([*evaluate, "--unkpen", "-100", "--replace-unk", "--subset", subset], PYTHON=sys.executable)
+        run_in_process(evaluate.main, *place, "--unkpen", "-100", "--replace-unk", "--subset", subset)
         articles = (headlines / "data" / "bpe" / f"{subset}.article").read_text().splitlines()
         replaced = (tmp_path / "generate" / f"{subset}.title").read_text().splitlines()
         for article, headline in zip(articles, replaced, strict=True):

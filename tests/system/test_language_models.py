@@ -11,8 +11,10 @@ import pytest
 import torch
 
 from fairseq_plugins.checkpoints import read_checkpoint
+from fairseq_plugins.experiments import evaluate, train
+from fairseq_plugins.report import __main__ as report
 from fairseq_plugins.report.curves import LearningCurves
-from tests.commands import CHECKOUT, USER_DIR, run_command, train_in_process
+from tests.commands import CHECKOUT, USER_DIR, run_command, run_in_process, train_in_process
 from tests.texts import training
 
 CONFIGURATION = """
@@ -58,8 +60,8 @@ def trained(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> tup
 def test_scores_cache_and_report(trained: tuple[Path, list[object]]) -> None:
     folder, place = trained
     script("evaluate", folder / "tiny.yaml", *place)
-    script("evaluate", folder / "tiny.yaml", *place, "--subset", "valid")
-    script("evaluate", folder / "tiny.yaml", *place, "--cache")
+    run_in_process(evaluate.main, folder / "tiny.yaml", *place, "--subset", "valid")
+    run_in_process(evaluate.main, folder / "tiny.yaml", *place, "--cache")
     found = json.loads((folder / "work" / "results.json").read_text())
     assert 2 < found["perplexity"] < 20
     assert set(found["subsets"]) == {"valid", "test with cache"}
@@ -68,10 +70,10 @@ def test_scores_cache_and_report(trained: tuple[Path, list[object]]) -> None:
     values = [float(x) for x in (folder / "work/generate/test.log_probabilities.txt").read_text().split()]
     assert f"tokens:{len(values)}|" in found["perplexity_signature"]
     assert math.exp(-sum(values) / len(values)) == pytest.approx(found["perplexity"], abs=0.006)
-    script("report", folder / "work")
-    report = (folder / "work" / "report.html").read_text()
+    run_in_process(report.main, folder / "work")
+    page = (folder / "work" / "report.html").read_text()
     for part in ("Surprise of each word", "Learning curves", "perplexity", "test with cache"):
-        assert part in report
+        assert part in page
 
 
 def test_finetuning_goes_on_from_averages_and_ends_by_itself(running_text: Path, tmp_path: Path) -> None:
@@ -96,7 +98,7 @@ def test_finetuning_goes_on_from_averages_and_ends_by_itself(running_text: Path,
     from_scratch = averaged["optimizer_history"][-1]["lr_scheduler_state"]["losses"][0]
     assert first < averaged["extra_state"]["val_loss"] + 0.2 < from_scratch, "it begins with the averages"
     assert best["extra_state"]["val_loss"] <= first
-    script("train", *place)
+    run_in_process(train.main, *place)
     again = read_checkpoint(work / "checkpoints" / "checkpoint_last.pt")
     assert all(value.equal(again["model"][name]) for name, value in last["model"].items()), "it has ended"
 
@@ -141,7 +143,10 @@ def test_two_processes_have_streams_of_their_own_and_can_be_interrupted(running_
         ("two", [*two, "--max-update", 30]),
     ):
         command = training(running_text, tmp_path / name, "--random-windows", "--num-workers", 0, *options)
-        run_command(["fairseq-train", *command, "--user-dir", USER_DIR])
+        if name == "one":
+            train_in_process(*command)
+        else:
+            run_command(["fairseq-train", *command, "--user-dir", USER_DIR])
     one, both = (read_checkpoint(tmp_path / name / "checkpoint_last.pt") for name in ("one", "two"))
     states = both["extra_state"]["StreamingLanguageModelingTask"]["states"]
     assert [state[0].shape for of_process in states for state in of_process] == [(2, 16), (2, 12)] * 2

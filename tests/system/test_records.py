@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
-from fairseq_plugins.experiments import sentence_statistics
+from fairseq_plugins.experiments import evaluate, sentence_statistics
 from fairseq_plugins.scoring.metrics import metric_named
-from tests.commands import CHECKOUT, run_command
+from tests.commands import CHECKOUT, run_command, run_in_process
 from tests.conftest import TranslationData
 
 
@@ -20,12 +20,12 @@ def test_a_run_is_recorded(tiny_translation_data: TranslationData, tmp_path: Pat
     configuration = CHECKOUT / "configs" / "quickstart" / "rnnsearch.yaml"
     arguments = [configuration, "--work", tmp_path / "work", "--data", tmp_path / "data", "--gpus", "0"]
     environment = {"PYTHON": sys.executable, "FAIRSEQ_PLUGINS_RESULTS": str(tmp_path / "results")}
-    train, evaluate = CHECKOUT / "scripts" / "train.sh", CHECKOUT / "scripts" / "evaluate.sh"
 
-    refused = run_command([evaluate, *arguments, "--record"], status=1, **environment)
+    refused = run_in_process(evaluate.main, *arguments, "--record", status=1)
     assert "no such file; train with scripts/train.sh first" in refused.stderr
-    run_command([train, *arguments, "--max-update", "2", "--seed", "5"], **environment)
-    finished = run_command([evaluate, *arguments, "--record", "--beam", "2"], **environment)
+    scripts = CHECKOUT / "scripts"
+    run_command([scripts / "train.sh", *arguments, "--max-update", "2", "--seed", "5"], **environment)
+    finished = run_command([scripts / "evaluate.sh", *arguments, "--record", "--beam", "2"], **environment)
     path = tmp_path / "results" / "quickstart" / "rnnsearch" / "seed_5_max-update_2_beam_2.json"
     assert f"record: {path}\n" in finished.stdout
     record = json.loads(path.read_text(encoding="utf-8"))

@@ -41,7 +41,7 @@ def mc_rnn(tiny_translation_data: TranslationData, tmp_path_factory: pytest.Temp
     command = training(
         tiny_translation_data, "mc_rnn_iwslt_de_en", folder, *decay, "--embed-init-std", "0.0577", max_epoch=50
     )
-    run_command(["fairseq-train", *command, "--user-dir", USER_DIR])
+    train_in_process(*command)
     return folder / "checkpoint_last.pt"
 
 

@@ -14,10 +14,12 @@ import pytest
 
 from fairseq_plugins.analysis.picked_words import picked_words
 from fairseq_plugins.corpora.builtin.facts import TASKS, generate
+from fairseq_plugins.experiments import evaluate, predict, train
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.files import read_lines
+from fairseq_plugins.report import __main__ as report
 from fairseq_plugins.scoring.metrics import Outputs, References, metric_named
-from tests.commands import CHECKOUT, run_command
+from tests.commands import CHECKOUT, run_command, run_in_process
 
 SIZES = {"train": 60, "valid": 10, "test": 13}
 SMALL = ["--embed-dim", "8", "--hidden-size", "8", "--max-update", "6", "--num-workers", "0"]
@@ -41,8 +43,8 @@ def prepared(folder: Path, task: str, *options: str) -> Path:
 def trained(configuration: str, data: Path, work: Path, *options: object) -> dict:
     """Trains and evaluates; returns ``results.json``."""
     place = [CHECKOUT / "configs" / configuration, "--work", work, "--data", data, "--gpus", 0]
-    script("train", *place, *options)
-    script("evaluate", *place)
+    run_in_process(train.main, *place, *options)
+    run_in_process(evaluate.main, *place)
     return json.loads((work / "results.json").read_text(encoding="utf-8"))
 
 
@@ -51,7 +53,9 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The prepared data and the work folder of a classifier."""
     folder = tmp_path_factory.mktemp("classification")
     data = prepared(folder, "classification", "--text", "text", "--label", "label", "--lowercase")
-    trained("trec/rcrn.yaml", data, folder / "work", *SMALL)
+    place = [CHECKOUT / "configs/trec/rcrn.yaml", "--work", folder / "work", "--data", data, "--gpus", 0]
+    script("train", *place, *SMALL)
+    script("evaluate", *place)
     return data, folder / "work"
 
 
@@ -100,7 +104,7 @@ def test_predictions_that_fail_are_one_sentence(classifier: tuple[Path, Path], t
         (["--data", other], f"error: {other}/bin/input0/dict.txt: missing, or not what was prepared"),
         (["--data", of_other_words(tmp_path / "other words")], "error: .* not the dictionary that .* was trained with"),
     ):
-        _, sentence = script("predict", work, *options, status=1, stdin="a\n").stderr.splitlines()
+        _, sentence = run_in_process(predict.main, work, *options, status=1).stderr.splitlines()
         assert re.match(message, sentence)
 
 
@@ -133,8 +137,8 @@ def test_candidates_are_ranked(tmp_path: Path) -> None:
     assert {name: results[name] for name in ("map", "mrr")} == {name: expected[name] for name in ("map", "mrr")}
     # The training set is evaluated as any other.
     place = ["--work", tmp_path / "work", "--data", data, "--gpus", 0]
-    script("evaluate", CHECKOUT / "configs/wikiqa/ap_bilstm.yaml", *place, "--subset", "train")
-    script("report", tmp_path / "work", "--output", tmp_path / "report.html")
+    run_in_process(evaluate.main, CHECKOUT / "configs/wikiqa/ap_bilstm.yaml", *place, "--subset", "train")
+    run_in_process(report.main, tmp_path / "work", "--output", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "MAP on the validation set" in page and "the candidate that is put first" in page
     for kind in "ap_bilstm", "bilstm":
@@ -198,5 +202,5 @@ def test_bad_input_is_one_sentence(classifier: tuple[Path, Path], tmp_path: Path
     assert finished.returncode != 0
     assert f"{vectors}, line 1: a vector of 3 numbers, but --embed-dim is 8" in one_sentence(finished)
     place[0] = CHECKOUT / "configs/snli/bilstm.yaml"
-    finished = script("train", *place, *SMALL, status=None)
+    finished = run_in_process(train.main, *place, *SMALL, status=1)
     assert "sequence_pair_classifier reads 2 texts an example; the data has 1" in one_sentence(finished)
