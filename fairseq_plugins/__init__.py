@@ -5,8 +5,6 @@ not installed. With ``FAIRSEQ_PLUGINS_REGISTER=0`` in the environment, and in co
 fairseq_plugins.…``), :func:`register` does it where it is needed: what needs neither fairseq nor PyTorch does not wait.
 """
 
-import contextlib
-import gc
 import importlib.util
 import logging
 import os
@@ -18,8 +16,6 @@ from .errors import show_input_errors, unblock_interrupts
 from .versions import VERSION as __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .trained import Ensemble
 
 __all__ = ["__version__", "load", "register"]
@@ -35,7 +31,7 @@ def register() -> None:
     show_input_errors()
     if _is_looked_through and "torch" not in sys.modules and sys.stderr.isatty():
         print("starting PyTorch and fairseq", file=sys.stderr)
-    with warnings.catch_warnings(), _without_collections():
+    with warnings.catch_warnings():
         # What fairseq still uses of PyTorch (torch.jit.script) is not the user's to mend.
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -47,18 +43,6 @@ def register() -> None:
 
         from . import criterions, models, optim, tasks  # noqa: F401 - importing them registers them
         from .scoring import fairseq_scorers  # noqa: F401
-
-
-@contextlib.contextmanager
-def _without_collections() -> "Iterator[None]":
-    """Imports make objects by the hundred thousand and hardly any garbage: looking for it takes a tenth longer."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def load(path: "str | os.PathLike[str]", data: "str | os.PathLike[str] | None" = None) -> "Ensemble":

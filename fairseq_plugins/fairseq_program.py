@@ -1,4 +1,4 @@
-"""Runs one of fairseq's programs as Python would, ready some seconds sooner: fairseq defers two imports.
+"""Runs one of fairseq's programs as Python would, ready some seconds sooner: two of its imports are deferred.
 
     python fairseq_plugins/fairseq_program.py PROGRAM [ARGUMENTS...]
 
