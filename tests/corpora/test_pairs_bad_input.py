@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,7 @@ def test_a_failed_run_leaves_a_folder_that_was_there(tmp_path: Path, inputs: dic
 def test_fairseq_preprocess_fails(
     tmp_path: Path, inputs: dict[str, tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline.sys, "executable", "false")
+    monkeypatch.setattr(sys, "executable", "false")
     with pytest.raises(CommandError, match="fairseq-preprocess failed with status 1: it said nothing; start again"):
         prepare(dataclasses.replace(STEPS, bpe="none"), inputs, tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"raw", "tokens", "bpe", ".progress.json"}
