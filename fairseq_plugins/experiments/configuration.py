@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -135,7 +136,7 @@ class Configuration:
         if not path.is_file():
             hint = nearest(table.text, [file.stem for file in tables.glob("*.yaml")])
             raise InputError(f"{table.place}: there is no table {path}{hint}")
-        rows = {entry["system"]: entry for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["rows"]}
+        rows = _rows_of_table(path)
         if row.text not in rows:
             raise InputError(f"{row.place}: {path} has no row '{row.text}'{nearest(row.text, rows)}")
         return {key: value for key, value in rows[row.text].items() if key not in _NOT_FIGURES}
@@ -164,6 +165,12 @@ class Configuration:
             entries.insert(0, ("extensions", yaml.SequenceNode("tag:yaml.org,2002:seq", files, flow_style=False)))
         root = mapping(entries)
         return yaml.serialize(root, Dumper=yaml.SafeDumper, allow_unicode=True)
+
+
+@cache
+def _rows_of_table(path: Path) -> dict[str, dict[str, float | str]]:
+    """A table's rows by their systems."""
+    return {entry["system"]: entry for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["rows"]}
 
 
 def load(path: str | Path) -> Configuration:

@@ -108,7 +108,7 @@ class Bleu(Metric):
         )
 
     def scores_of(self, summed: np.ndarray) -> np.ndarray:
-        parts = np.split(summed, len(self.columns))
+        parts = summed.reshape(len(self.columns), -1)
         return np.array(
             [score_of_statistics(_scorer(name), part) for name, part in zip(self._tokenizers, parts, strict=True)]
         )

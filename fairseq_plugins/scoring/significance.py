@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -96,10 +97,7 @@ def paired_bootstrap(
         raise ValueError(f"{samples} samples and the seed {seed}, but both must be at least 1")
     if len(baseline) != len(system) or not len(system):
         raise ValueError(f"both systems need one row for each sentence, but have {len(baseline)} and {len(system)}")
-    count = len(system)
-    generator = np.random.default_rng(seed)
-    drawn = (generator.choice(count, size=count) for _ in range(samples))
-    sampled = np.array([[scores_of(rows[chosen].sum(axis=0)) for rows in (baseline, system)] for chosen in drawn])
+    sampled = np.stack([_sampled_scores(*_key(rows), scores_of, samples, seed) for rows in (baseline, system)], axis=1)
     comparisons = []
     for place, observed in enumerate(np.transpose([scores_of(rows.sum(axis=0)) for rows in (baseline, system)])):
         first, second = (
@@ -112,6 +110,31 @@ def paired_bootstrap(
         p_value = (exceeding + 1) / (samples + 1) if difference else 1.0
         comparisons.append(Comparison(first, second, difference, p_value, samples, seed, f"bs:{samples}|seed:{seed}"))
     return comparisons
+
+
+def _key(rows: np.ndarray) -> tuple[bytes, str, tuple[int, ...]]:
+    return rows.tobytes(), rows.dtype.str, rows.shape
+
+
+# Kept, since pages of documentation compare a system with several others.
+@lru_cache(maxsize=512)
+def _sampled_scores(
+    content: bytes,
+    kind: str,
+    shape: tuple[int, ...],
+    scores_of: Callable[[np.ndarray], np.ndarray],
+    samples: int,
+    seed: int,
+) -> np.ndarray:
+    """A system's scores (samples, M), of the same samples as every other system's of so many rows.
+
+    Args:
+        content, kind, shape: of the rows, see :func:`_key`
+    """
+    rows = np.frombuffer(content, kind).reshape(shape)
+    generator = np.random.default_rng(seed)
+    drawn = (generator.choice(len(rows), size=len(rows)) for _ in range(samples))
+    return np.array([scores_of(rows[chosen].sum(axis=0)) for chosen in drawn])
 
 
 def welch(baseline: Sequence[float], system: Sequence[float]) -> tuple[tuple[float, float], float]:

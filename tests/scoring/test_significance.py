@@ -158,6 +158,24 @@ def test_seed() -> None:
         compare_means([1.0], [2.0], samples=0)
 
 
+def test_a_system_is_sampled_once() -> None:
+    first, second, third = np.random.default_rng(1).normal(size=(3, 20, 1))
+    asked = []
+
+    def mean(summed: np.ndarray) -> np.ndarray:
+        asked.append(summed)
+        return summed / 20
+
+    [again] = paired_bootstrap(first, third, lambda summed: summed / 20)
+    paired_bootstrap(first, second, mean)
+    known = len(asked)
+    [comparison] = paired_bootstrap(first, third, mean)
+    assert len(asked) - known < known / 2 + 5
+    assert comparison == again
+    [other_seed] = paired_bootstrap(first, third, mean, seed=2)
+    assert other_seed.baseline.mean != comparison.baseline.mean
+
+
 def test_sentences_must_match() -> None:
     with pytest.raises(ValueError, match="one row for each sentence, but have 1 and 2"):
         compare_means([1.0], [1.0, 2.0])
