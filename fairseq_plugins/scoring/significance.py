@@ -97,7 +97,13 @@ def paired_bootstrap(
         raise ValueError(f"{samples} samples and the seed {seed}, but both must be at least 1")
     if len(baseline) != len(system) or not len(system):
         raise ValueError(f"both systems need one row for each sentence, but have {len(baseline)} and {len(system)}")
-    sampled = np.stack([_sampled_scores(*_key(rows), scores_of, samples, seed) for rows in (baseline, system)], axis=1)
+    sampled = np.stack(
+        [
+            _sampled_scores(rows.tobytes(), rows.dtype.str, rows.shape[1], scores_of, samples, seed)
+            for rows in (baseline, system)
+        ],
+        axis=1,
+    )
     comparisons = []
     for place, observed in enumerate(np.transpose([scores_of(rows.sum(axis=0)) for rows in (baseline, system)])):
         first, second = (
@@ -112,16 +118,12 @@ def paired_bootstrap(
     return comparisons
 
 
-def _key(rows: np.ndarray) -> tuple[bytes, str, tuple[int, ...]]:
-    return rows.tobytes(), rows.dtype.str, rows.shape
-
-
 # Kept, since pages of documentation compare a system with several others.
 @lru_cache(maxsize=512)
 def _sampled_scores(
     content: bytes,
-    kind: str,
-    shape: tuple[int, ...],
+    dtype: str,
+    width: int,
     scores_of: Callable[[np.ndarray], np.ndarray],
     samples: int,
     seed: int,
@@ -129,9 +131,9 @@ def _sampled_scores(
     """A system's scores (samples, M), of the same samples as every other system's of so many rows.
 
     Args:
-        content, kind, shape: of the rows, see :func:`_key`
+        content, dtype, width: of the rows (N, width); as bytes they can be looked up
     """
-    rows = np.frombuffer(content, kind).reshape(shape)
+    rows = np.frombuffer(content, dtype).reshape(-1, width)
     generator = np.random.default_rng(seed)
     drawn = (generator.choice(len(rows), size=len(rows)) for _ in range(samples))
     return np.array([scores_of(rows[chosen].sum(axis=0)) for chosen in drawn])
