@@ -10,6 +10,9 @@ from ..scoring.metrics import metric_named
 from ..tables.writing import markdown
 from .results_page import NOT_RECORDED, NOTHING
 
+LEAST_GAIN = 1e-4
+"""By how much of itself the best validation loss has to fall, or the rate is reduced: fairseq's ``--lr-threshold``."""
+
 
 def table(records: Iterable[Record], dataset: str, options: Mapping[str, str], epochs: int) -> str:
     """Perplexity of the validation set: a row for each trial, which validated once an epoch, by network and settings.
@@ -43,8 +46,31 @@ def table(records: Iterable[Record], dataset: str, options: Mapping[str, str], e
         f"after {epochs} epochs": [f"{2 ** bits[0]:{column.form}}" if bits else NOTHING for bits in early],
         "best": [f"{trial.scores[VALIDATION_SET][column.key]:{column.form}}" for trial in trials],
         "epochs": [str(len(trial.validation_loss)) for trial in trials],
+        "rate first reduced after": [_reduced(trial, column.form) for trial in trials],
     }
     return "\n".join(markdown(rows))
+
+
+def first_reduction(trial: Record) -> int | None:
+    """After which epoch ``reduce_lr_on_plateau`` without patience first made the learning rate smaller."""
+    options = trial.options.get("train", {})
+    if (options.get("lr-scheduler"), options.get("lr-patience", "0")) != ("reduce_lr_on_plateau", "0"):
+        return None
+    best = math.inf
+    for epoch, loss in enumerate(trial.validation_loss.values(), start=1):
+        if loss >= best * (1 - float(options.get("lr-threshold", LEAST_GAIN))):
+            return epoch
+        best = loss
+    return None
+
+
+def _reduced(trial: Record, form: str) -> str:
+    """The epoch, its perplexity and the next one's, which is the first with the smaller rate."""
+    epoch = first_reduction(trial)
+    if epoch is None:
+        return NOTHING
+    perplexities = [f"{2**bits:{form}}" for bits in trial.validation_loss.values()][epoch - 1 : epoch + 1]
+    return f"epoch {epoch}: {', then '.join(perplexities)}"
 
 
 def _by_number(value: str) -> tuple[float, str]:
