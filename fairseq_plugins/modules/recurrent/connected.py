@@ -60,7 +60,8 @@ class ConnectedRNN(RecurrentNetwork):
         connection_rate: where W_j starts as the identity, it is s I + rate (P_j - s I), s being ``connection_scale``
             and P_j ``weight_connection``. Adam moves each element of P_j as far as any other weight, however small its
             gradient: at a rate of 1 four updates of 1e-3 put as much into the other 255 elements of a row (H = 256) as
-            its diagonal holds. Elsewhere the rate changes nothing.
+            its diagonal holds. SGD moves W_j by rate^2 of what it would at 1, since P_j's gradient is rate times W_j's.
+            Elsewhere the rate changes nothing.
         connection_scale: of the connections at the start.
 
     Raises:
