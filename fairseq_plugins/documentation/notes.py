@@ -86,16 +86,30 @@ def validation_losses(records: Iterable[Record], dataset: str) -> str:
         records: of all runs; those of averaged checkpoints are of trainings that are there with their best one
         dataset: the folder below ``configs/``
     """
-    runs = [
-        record
-        for record in records
-        if (record.dataset, record.checkpoint) == (dataset, BEST) and record.validation_loss and not record.differences
-    ]
+    runs = _validated(records, dataset)
     if not runs:
         return f"{NOT_RECORDED.capitalize()}."
     columns = {"system": [f"`{run.system}`" for run in runs], "seed": [str(run.seed) for run in runs]}
     for updates in sorted({int(updates) for run in runs for updates in run.validation_loss}):
         columns[f"{updates:,}"] = [_number(run.validation_loss.get(str(updates)), 2) for run in runs]
+    return "\n".join(markdown(columns))
+
+
+def validation_perplexities(records: Iterable[Record], dataset: str, epochs: Sequence[int]) -> str:
+    """Perplexity of the validation set, as the training logs it: a row for each recorded run that kept it.
+
+    Args:
+        records: as of :func:`validation_losses`, of trainings that validated once an epoch
+        dataset: the folder below ``configs/``
+        epochs: after which there is a column
+    """
+    runs = _validated(records, dataset)
+    if not runs:
+        return f"{NOT_RECORDED.capitalize()}."
+    columns = {"network": [f"`{run.system}`" for run in runs], "seed": [str(run.seed) for run in runs]}
+    after = [{epoch: 2**bits for epoch, bits in enumerate(run.validation_loss.values(), 1)} for run in runs]
+    for epoch in epochs:
+        columns[f"epoch {epoch}"] = [_number(perplexities.get(epoch), 2) for perplexities in after]
     return "\n".join(markdown(columns))
 
 
@@ -110,6 +124,15 @@ def small_table(path: Path = DATA / "dpn_table_4_small.json") -> str:
     for recipe in dict.fromkeys(recipe for row in rows for recipe in row["bleu"]):
         columns[recipe] = [_number(row["bleu"].get(recipe), 2) for row in rows]
     return "\n".join(markdown(columns))
+
+
+def _validated(records: Iterable[Record], dataset: str) -> list[Record]:
+    """The recorded runs of a data set with their configurations' options of today that kept their validation losses."""
+    return [
+        record
+        for record in records
+        if (record.dataset, record.checkpoint) == (dataset, BEST) and record.validation_loss and not record.differences
+    ]
 
 
 def _runs(path: Path) -> Sequence[dict[str, Any]]:
