@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..experiments.configuration import CHECKOUT
-from ..experiments.record_groups import Figure
+from ..experiments.record_groups import Figure, has_own_budget
 from ..experiments.records import BEST, Record
 from ..tables.writing import markdown
 from .results_page import NOT_RECORDED
@@ -127,12 +127,18 @@ def small_table(path: Path = DATA / "dpn_table_4_small.json") -> str:
 
 
 def _validated(records: Iterable[Record], dataset: str) -> list[Record]:
-    """The recorded runs of a data set with their configurations' options of today that kept their validation losses."""
-    return [
-        record
-        for record in records
-        if (record.dataset, record.checkpoint) == (dataset, BEST) and record.validation_loss and not record.differences
-    ]
+    """The runs of a data set's best checkpoints that kept their validation losses and differ from their configurations
+    in how long they trained at most: of each system and seed the longest."""
+    longest: dict[tuple[str, int | None], Record] = {}
+    for record in records:
+        if (record.dataset, record.checkpoint) != (dataset, BEST) or not record.validation_loss:
+            continue
+        if record.differences and not has_own_budget(record):
+            continue
+        known = longest.setdefault((record.system, record.seed), record)
+        if len(record.validation_loss) > len(known.validation_loss):
+            longest[record.system, record.seed] = record
+    return [*longest.values()]
 
 
 def _runs(path: Path) -> Sequence[dict[str, Any]]:

@@ -75,6 +75,15 @@ def test_validation_losses_are_those_of_the_records() -> None:
     assert notes.validation_losses(records[2:], "iwslt14_sample") == "Not recorded yet."
 
 
+def test_of_validation_losses_there_are_those_of_the_longest_run() -> None:
+    whole = Record("iwslt14_sample", "dpn", seed=1, validation_loss={"100": 5.0, "200": 4.0})
+    shorter = replace(whole, differs={"train": {"max-epoch": "1"}}, validation_loss={"100": 5.1})
+    others = [replace(shorter, seed=2), replace(whole, seed=3, differs={"train": {"max-epoch": "2", "lr": "1"}})]
+    for records in ([shorter, whole, *others], [whole, shorter, *others]):
+        _, _, *found = rows(notes.validation_losses(records, "iwslt14_sample"))
+        assert found == [["`dpn`", "1", "5.00", "4.00"], ["`dpn`", "2", "5.10", "–"]]
+
+
 def test_validation_perplexities_are_of_bits_by_epoch() -> None:
     long = Record("ptb_small", "lstm", seed=1, validation_loss={"100": 8.0, "200": 7.0, "300": 6.5})
     records = [
