@@ -13,6 +13,7 @@ from ..experiments.record_groups import Figure, has_own_budget
 from ..experiments.records import BEST, Record
 from ..tables.writing import markdown
 from .results_page import NOT_RECORDED
+from .trials import first_reduction
 
 DATA = CHECKOUT / "docs" / "notes" / "data"
 NOTHING = "–"
@@ -96,7 +97,8 @@ def validation_losses(records: Iterable[Record], dataset: str) -> str:
 
 
 def validation_perplexities(records: Iterable[Record], dataset: str, epochs: Sequence[int]) -> str:
-    """Perplexity of the validation set, as the training logs it: a row for each recorded run that kept it.
+    """Perplexity of the validation set, as the training logs it: a row for each recorded run that kept it, with the
+    epoch after which the learning rate was first reduced.
 
     Args:
         records: as of :func:`validation_losses`, of trainings that validated once an epoch
@@ -110,6 +112,8 @@ def validation_perplexities(records: Iterable[Record], dataset: str, epochs: Seq
     after = [{epoch: 2**bits for epoch, bits in enumerate(run.validation_loss.values(), 1)} for run in runs]
     for epoch in epochs:
         columns[f"epoch {epoch}"] = [_number(perplexities.get(epoch), 2) for perplexities in after]
+    reductions = [first_reduction(run) for run in runs]
+    columns["rate first reduced after"] = [NOTHING if epoch is None else f"epoch {epoch}" for epoch in reductions]
     return "\n".join(markdown(columns))
 
 

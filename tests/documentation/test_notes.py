@@ -86,19 +86,23 @@ def test_of_validation_losses_there_are_those_of_the_longest_run() -> None:
 
 def test_validation_perplexities_are_of_bits_by_epoch() -> None:
     long = Record("ptb_small", "lstm", seed=1, validation_loss={"100": 8.0, "200": 7.0, "300": 6.5})
+    schedule = {"train": {"lr-scheduler": "reduce_lr_on_plateau"}}
+    worse = {"100": 7.0, "200": 7.5, "300": 6.5}
     records = [
         long,
+        replace(long, seed=2, options=schedule, validation_loss=worse),
         replace(long, system="rcrn", validation_loss={"100": 7.5}),
         replace(long, differs={"evaluate": {"cache": "true"}}),
         replace(long, dataset="trec"),
     ]
     assert rows(notes.validation_perplexities(records, "ptb_small", (1, 3))) == [
-        ["network", "seed", "epoch 1", "epoch 3"],
-        ["---"] * 4,
-        ["`lstm`", "1", "256.00", "90.51"],
-        ["`rcrn`", "1", "181.02", "–"],
+        ["network", "seed", "epoch 1", "epoch 3", "rate first reduced after"],
+        ["---"] * 5,
+        ["`lstm`", "1", "256.00", "90.51", "–"],
+        ["`lstm`", "2", "128.00", "90.51", "epoch 2"],
+        ["`rcrn`", "1", "181.02", "–", "–"],
     ]
-    assert notes.validation_perplexities(records[3:], "ptb_small", (1,)) == "Not recorded yet."
+    assert notes.validation_perplexities(records[4:], "ptb_small", (1,)) == "Not recorded yet."
 
 
 def test_a_small_table_has_a_column_for_each_recipe(tmp_path: Path) -> None:
