@@ -12,11 +12,10 @@ from ..experiments.configuration import CHECKOUT
 from ..experiments.record_groups import Figure, has_own_budget
 from ..experiments.records import BEST, Record
 from ..tables.writing import markdown
-from .results_page import NOT_RECORDED
+from .results_page import NOT_RECORDED, NOTHING
 from .trials import first_reduction
 
 DATA = CHECKOUT / "docs" / "notes" / "data"
-NOTHING = "–"
 
 
 def first_updates(path: Path = DATA / "first_1000_updates.json") -> str:
