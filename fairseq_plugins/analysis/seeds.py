@@ -147,7 +147,8 @@ def _text(report: SeedsReport) -> str:
             f"== {comparison.column.label} ==\n{table([*rows, mean])}",
             f"95 % interval of the difference: {interval}",
         ]
-    return "\n\n".join([*blocks, "p in the table is over sentences, of the mean: over those of all seeds together."])
+    explained = "p in the table is over sentences; that of the mean is over all seeds, if both systems have the same."
+    return "\n\n".join([*blocks, explained])
 
 
 def _p(value: float | None) -> str:

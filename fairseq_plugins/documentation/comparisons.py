@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from ..experiments import configuration as configurations
 from ..experiments.configuration import CHECKOUT
@@ -24,6 +25,7 @@ def comparisons(
     pairs: Iterable[Pair],
     averages: Sequence[int] = (0,),
     brief: bool = False,
+    differences: Mapping[str, str | None] = MappingProxyType({}),
 ) -> str:
     """A table with a row for each pair of systems, checkpoint and set that both are recorded for.
 
@@ -33,11 +35,12 @@ def comparisons(
         pairs: systems to compare, by the main number of their metric
         averages: of how many epochs' checkpoints; 0 for the best one
         brief: the differences alone, without the systems' own scores and without p
+        differences: option → value, in which the runs differ from their configurations
     """
     rows: list[dict[str, str]] = []
     for average in averages:
         for pair in pairs:
-            groups = [_group(records, dataset, name, average) for name in pair]
+            groups = [_group(records, dataset, name, average, differences) for name in pair]
             # A difference of systems that trained for unlike times would say nothing of them.
             if None in groups or groups[0].differences != groups[1].differences:
                 continue
@@ -56,15 +59,18 @@ def comparisons(
     return "\n".join(markdown(shown)) if shown else NOT_RECORDED
 
 
-def _group(records: Sequence[Record], dataset: str, name: str, average: int) -> Group | None:
-    """The recorded runs of a system with its options of today, or with a budget of their own; what was carried over has
-    no seeds to compare."""
+def _group(
+    records: Sequence[Record], dataset: str, name: str, average: int, differences: Mapping[str, str | None]
+) -> Group | None:
+    """The recorded runs of a system with these differences from its options of today, or with a budget of their own;
+    what was carried over has no seeds to compare."""
     path = CHECKOUT / "configs" / dataset / f"{name}.yaml"
     if not path.exists():
         return baselines(records, dataset).get(name)
     configuration, checkpoint = configurations.load(path), checkpoint_name(average)
-    group = group_of(configuration, records, checkpoint)
-    group = group or longest_with_own_budget(configuration, records, checkpoint)
+    group = group_of(configuration, records, checkpoint, differences)
+    if group is None and not differences:
+        group = longest_with_own_budget(configuration, records, checkpoint)
     return None if group is None or group.records[0].carried_over else group
 
 

@@ -148,6 +148,9 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
             f"differences-{name}": partial(comparisons.comparisons, records, *what, brief=True)
             for name, what in DIFFERENCES.items()
         },
+        "compared-ptb_small-cache": partial(
+            comparisons.comparisons, records, *COMPARED["ptb_small"], differences=cache_gains.OPTIONS
+        ),
         **{f"cache-{name}": partial(cache_gains.table, records, name) for name in ("ptb", "ptb_small")},
         "trials-ptb_small": partial(
             trials.table, records, "ptb_small", {"dropout": "dropout", "learning rate": "lr"}, epochs=5

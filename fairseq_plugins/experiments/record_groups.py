@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from .configuration import CHECKOUT, Configuration
@@ -130,17 +131,23 @@ def longest_with_own_budget(
     return max(groups(own), key=lambda group: group.records[0].updates or 0, default=None)
 
 
-def group_of(configuration: Configuration, records: Iterable[Record], checkpoint: str | None = None) -> Group | None:
+def group_of(
+    configuration: Configuration,
+    records: Iterable[Record],
+    checkpoint: str | None = None,
+    differences: Mapping[str, str | None] = MappingProxyType({}),
+) -> Group | None:
     """The runs of a configuration as it is, whatever their seeds and machines; None where there is none.
 
     Args:
         configuration: the experiment
         records: among which to look
         checkpoint: which one was evaluated; what the configuration says unless it is given
+        differences: option → value, in which exactly they differ from the configuration
     """
-    own = [record for record in _runs_of(configuration, records, checkpoint) if not record.differences]
+    own = [record for record in _runs_of(configuration, records, checkpoint) if record.differences == differences]
     recorded = [record for record in own if not record.carried_over]
-    return Group(tuple(recorded or own), {}) if own else None
+    return Group(tuple(recorded or own), differences) if own else None
 
 
 def baselines(records: Iterable[Record], dataset: str) -> dict[str, Group]:

@@ -47,8 +47,9 @@ class SeedsComparison:
         interval: the 95 % interval of the difference of the means over the seeds (Welch, 1947; Student's where one
             system is not trained); None where a trained system has a single seed
         p_value: of the same test that both means are the same; None likewise
-        together: p of a paired bootstrap over the sentences, in which a sentence brings the outputs of all seeds that
-            both have; None where the statistics of one were not kept
+        together: p of a paired bootstrap over the sentences, in which a sentence brings the outputs of all seeds; None
+            where one system has a seed that the other has not, since it would be of other trainings than the difference
+            of the means is, or where the statistics of one were not kept
     """
 
     column: Column
@@ -89,7 +90,8 @@ def compare_seeds(baseline: Group, system: Group, subset: str = "test") -> list[
         shared = sorted(runs[0].keys() & runs[1].keys())
         rows = {seed: [_statistics(of_seed[seed], subset) for of_seed in runs] for seed in shared}
         tests = {seed: _tested(metric, *pair) for seed, pair in rows.items()}
-        together = _together(metric, list(rows.values())) if shared and all(tests.values()) else {}
+        is_whole = runs[0].keys() == runs[1].keys() and all(tests.values())
+        together = _together(metric, list(rows.values())) if is_whole else {}
         for column in columns:
             values = [{seed: _mean(own, subset, column) for seed, own in of_seed.items()} for of_seed in runs]
             seeds = tuple(

@@ -65,6 +65,19 @@ def test_a_row_for_each_pair_and_set(root: None) -> None:
     }
 
 
+def test_runs_that_differ_from_their_configurations_as_asked(root: None) -> None:
+    with_cache = {"cache": "true"}
+    for seed, (first, second) in enumerate([(80, 84), (82, 92)], 1):
+        run("bilstm", seed, first)
+        run("rcrn", seed, second)
+        run("bilstm", seed, first + 5, "test with cache", differs={"generate": with_cache})
+        run("rcrn", seed, second + 1, "test with cache", differs={"generate": with_cache})
+    run("bilstm_3", 1, 90)
+    pairs = [("bilstm", "rcrn"), ("bilstm", "bilstm_3")]
+    [found] = cells(comparisons(records.load_all(), "trec", pairs, differences=with_cache))
+    assert (found["accuracy, baseline"], found["mean difference"]) == ("86.00 ± 1.41", "+3.00")
+
+
 def test_a_baseline_that_is_not_trained(root: None) -> None:
     rows = np.column_stack([np.arange(100) < 82, np.ones(100)])
     records.record_baseline("trec", "plain", {"accuracy": 82.0}, statistics={"test": rows})

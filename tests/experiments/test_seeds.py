@@ -85,7 +85,8 @@ def test_one_seed_has_no_interval() -> None:
     run("b", 1, rows_of(0.6))
     run("b", 2, rows_of(0.9))
     [found] = compare_seeds(group("a"), group("b"))
-    assert found.interval is None and found.p_value is None and found.together is not None
+    assert found.interval is None and found.p_value is None and found.seeds[0].p_value is not None
+    assert found.together is None, "seed 1 alone is of another difference than that of the means"
     assert found.difference == pytest.approx(found.system.mean - found.baseline.mean) == pytest.approx(25)
     assert [seed.difference for seed in found.seeds] == pytest.approx([10])
 
