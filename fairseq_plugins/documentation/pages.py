@@ -89,6 +89,8 @@ COMPARED: Mapping[str, Compared] = {
             ("rnnsearch", "mc_rnn_3"),
             ("rnnsearch_large", "mc_rnn_3"),
             ("rnnsearch", "rnnsearch_large"),
+            ("rnnsearch", "mc_rnn_3_gate"),
+            ("mc_rnn_3", "mc_rnn_3_gate"),
             ("rnnsearch", "ho_rnn"),
             ("lstm", "rnnsearch"),
         ],
