@@ -82,7 +82,17 @@ COMPARED: Mapping[str, Compared] = {
         [("gru", "dilated_gru"), ("gru", "dilated_rnn"), ("dilated_rnn", "dilated_gru")],
         [0],
     ),
-    "ptb_small": ("ptb_small", [("lstm", "mc_rnn_3"), ("lstm_large", "mc_rnn_3"), ("lstm", "lstm_large")], [0]),
+    "ptb_small": (
+        "ptb_small",
+        [
+            ("lstm", "mc_rnn_3"),
+            ("lstm_large", "mc_rnn_3"),
+            ("lstm", "lstm_large"),
+            ("lstm", "mc_rnn_3_slow"),
+            ("lstm_large", "mc_rnn_3_slow"),
+        ],
+        [0],
+    ),
     "multi30k-mc_rnn": (
         "multi30k_de_en",
         [

@@ -69,7 +69,7 @@ def _dilated_character_model(text: str, cell: str) -> Preset:
     return _character_model(text, "dilated_rnn", cell=cell, first_dilation=4, dilation_base=2)
 
 
-# Adam would drown the identity that connections start as: docs/notes/starting_scales.md.
+# At the pace of other weights connections drown the identity that they start as: docs/notes/starting_scales.md.
 _SLOW = {"connection_rate": 0.1}
 _SLOW_FROM_IDENTITY = {"connection_init": "identity", **_SLOW}
 
@@ -147,7 +147,7 @@ PRESETS: dict[str, Preset] = {
     ),
     "awd_lstm_ptb": _word_model("AWD-LSTM of MC-RNN's Table 4: LSTM layers of 1150, 1150 and 400, tied", "lstm"),
     "mc_rnn_lm_ptb": _word_model(
-        "MC-RNN-3 of MC-RNN's Table 4, in the place of AWD-LSTM's layers", "mc_rnn", channels=3
+        "MC-RNN-3 of MC-RNN's Table 4, in the place of AWD-LSTM's layers", "mc_rnn", channels=3, **_SLOW
     ),
     "lstm_lm_ptb_characters": _character_model("LSTM of DilatedRNN's Table 2: one layer of 1000", "lstm", 1, 1000),
     "gru_lm_ptb_characters": _character_model("GRU of DilatedRNN's Table 2: one layer of 1000", "gru", 1, 1000),

@@ -8,8 +8,9 @@ from argparse import Namespace
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from fairseq_plugins.models.presets import PRESETS
+from fairseq_plugins.models.recurrent_language_model import RecurrentLanguageModel, RecurrentLanguageModelConfig
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig, RecurrentSeq2SeqModel
-from fairseq_plugins.modules import HigherOrderRNN
+from fairseq_plugins.modules import HigherOrderRNN, MultiChannelRNN
 from tests.models.tasks import make_task
 
 
@@ -44,6 +45,20 @@ def test_checkpoints_of_before_an_option_do_not_get_the_architectures_value_of_i
     del earlier.connection_rate
     ARCH_CONFIG_REGISTRY["mc_rnn_iwslt_de_en"](earlier)
     assert not hasattr(earlier, "connection_rate")
+
+
+def test_earlier_checkpoints_of_the_language_model_keep_the_pace_of_their_connections() -> None:
+    """All of them know the option, as not given."""
+    new = Namespace()
+    ARCH_CONFIG_REGISTRY["mc_rnn_lm_ptb"](new)
+    assert new.connection_rate == 0.1
+    defaults = {field.name: field.default for field in dataclasses.fields(RecurrentLanguageModelConfig)}
+    sizes = {"decoder_embed_dim": 6, "decoder_hidden_size": 6, "recurrent_layer": "mc_rnn"}
+    earlier = Namespace(**{**defaults, **sizes})
+    ARCH_CONFIG_REGISTRY["mc_rnn_lm_ptb"](earlier)
+    model = RecurrentLanguageModel.build_model(earlier, make_task())
+    layers = [layer for layer in model.modules() if isinstance(layer, MultiChannelRNN)]
+    assert layers and all(layer.connection_rate == 1 for layer in layers)
 
 
 def test_earlier_checkpoints_of_ho_rnn_keep_their_connections() -> None:
