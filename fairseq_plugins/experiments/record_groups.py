@@ -137,7 +137,8 @@ def group_of(
     checkpoint: str | None = None,
     differences: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Group | None:
-    """The runs of a configuration as it is, whatever their seeds and machines; None where there is none.
+    """The runs of a configuration as it is, or with given differences, whatever their seeds and machines; None where
+    there is none.
 
     Args:
         configuration: the experiment

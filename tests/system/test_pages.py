@@ -136,8 +136,10 @@ def test_fairseqs_other_commands(own_text: Path) -> None:
     )
     do(own_text, hydra)
     validate = block(page, "fairseq-validate").replace("work/iwslt14_de_en", "work/own_text")
-    checkpoint = "work/own_text/mc_rnn_3/checkpoints/checkpoint_best.pt"
-    do(own_text, validate.replace("--path checkpoint_best.pt", f"--path {checkpoint} --cpu"))
+    do(own_text, f"{validate.rstrip()} --cpu")
+    generate = block(page, "fairseq-generate").replace("work/iwslt14_de_en", "work/own_text")
+    output = do(own_text, f"{generate.rstrip()} --cpu".replace("subword_nmt", "sentencepiece"))
+    assert len(re.findall(r"^D-\d+\t", output, re.MULTILINE)) > 1
 
 
 def test_a_layer_in_python(clone: Path) -> None:
