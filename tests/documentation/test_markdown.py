@@ -17,12 +17,11 @@ from fairseq.tasks.translation import TranslationTask
 from fairseq_plugins.analysis.__main__ import COMMANDS
 from fairseq_plugins.modules import RECURRENT_KINDS
 from tests.commands import CHECKOUT
-from tests.documentation.markdown import PAGES, anchors, commands, name
+from tests.documentation.markdown import PAGES, anchors, blocks, commands, name
 from tests.models import test_double_path, test_recurrent_seq2seq
 
 README = CHECKOUT / "README.md"
 each_page = pytest.mark.parametrize("page", PAGES, ids=name)
-# Of sequence tasks: docs/classification.md.
 # A reader makes these by what the pages say.
 MADE = ("configs/mine/",)
 
@@ -52,6 +51,12 @@ def test_links_resolve(page: Path) -> None:
         if not file.exists() or not file.is_relative_to(CHECKOUT) or (anchor and anchor not in anchors(file)):
             wrong.append(link)
     assert not wrong
+
+
+@each_page
+def test_what_a_reader_is_told_to_save_is_found(page: Path) -> None:
+    told = re.findall(r"save this as\s+`([^`]+)`", text_of(page), re.IGNORECASE)
+    assert [block.file for block in blocks(page) if block.file is not None] == told
 
 
 @each_page
