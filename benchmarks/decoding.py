@@ -32,20 +32,20 @@ STEPS = 20
 CELL = "torch.nn.LSTMCell"
 
 
-def layers() -> dict[str, RecurrentNetwork]:
+def layers(hidden: int) -> dict[str, RecurrentNetwork]:
     return {
-        "LSTM, ours": ConventionalRNN(HIDDEN, HIDDEN),
-        "MC-RNN-2": MultiChannelRNN(HIDDEN, HIDDEN, 2),
-        "MC-RNN-3": MultiChannelRNN(HIDDEN, HIDDEN, 3),
-        "MC-RNN-4": MultiChannelRNN(HIDDEN, HIDDEN, 4),
-        "HO-RNN-3": HigherOrderRNN(HIDDEN, HIDDEN, 3),
+        "LSTM, ours": ConventionalRNN(hidden, hidden),
+        "MC-RNN-2": MultiChannelRNN(hidden, hidden, 2),
+        "MC-RNN-3": MultiChannelRNN(hidden, hidden, 3),
+        "MC-RNN-4": MultiChannelRNN(hidden, hidden, 4),
+        "HO-RNN-3": HigherOrderRNN(hidden, hidden, 3),
     }
 
 
-def cell_steps(rows: int, device: str, dtype: torch.dtype = torch.float32) -> Callable[[], None]:
+def cell_steps(hidden: int, rows: int, device: str, dtype: torch.dtype = torch.float32) -> Callable[[], None]:
     """A function that does ``STEPS`` steps of ``torch.nn.LSTMCell``."""
-    x = torch.randn(rows, HIDDEN, device=device, dtype=dtype)
-    cell = nn.LSTMCell(HIDDEN, HIDDEN, device=device, dtype=dtype)
+    x = torch.randn(rows, hidden, device=device, dtype=dtype)
+    cell = nn.LSTMCell(hidden, hidden, device=device, dtype=dtype)
 
     @torch.no_grad()
     def run() -> None:
@@ -61,7 +61,7 @@ def layer_steps(
     layer: RecurrentNetwork, rows: int, device: str, dtype: torch.dtype = torch.float32
 ) -> Callable[[], None]:
     """A function that does ``STEPS`` steps of a layer."""
-    x = torch.randn(rows, HIDDEN, device=device, dtype=dtype)
+    x = torch.randn(rows, layer.input_size, device=device, dtype=dtype)
     layer = layer.to(device, dtype)
     step = layer.stepper(rows)
 
@@ -74,17 +74,17 @@ def layer_steps(
     return run
 
 
-def steps(rows: int, device: str) -> dict[str, Callable[[], None]]:
+def steps(hidden: int, rows: int, device: str) -> dict[str, Callable[[], None]]:
     """For each layer a function that does ``STEPS`` steps."""
-    ours = {name: layer_steps(layer, rows, device) for name, layer in layers().items()}
-    return {CELL: cell_steps(rows, device), **ours}
+    ours = {name: layer_steps(layer, rows, device) for name, layer in layers(hidden).items()}
+    return {CELL: cell_steps(hidden, rows, device), **ours}
 
 
 def measure_steps(args: argparse.Namespace) -> list[dict[str, Any]]:
     measured = []
     for rows in ROWS:
-        timings = take_turns(steps(rows, args.device), 5 * args.repetitions, args.device)
-        print(f"\none step, {rows} rows, hidden size {HIDDEN}")
+        timings = take_turns(steps(args.hidden_size, rows, args.device), 5 * args.repetitions, args.device)
+        print(f"\none step, {rows} rows, hidden size {args.hidden_size}")
         for name, timing in timings.items():
             microseconds, ratio = 1e6 * timing.median / STEPS, timing.median / timings[CELL].median
             print(f"{name:28} {microseconds:9.1f} us ± {timing.spread_percent:4.1f} %  {ratio:5.2f} x")
@@ -143,6 +143,7 @@ def main() -> None:
     parser.add_argument(
         "--types", type=at_least(1), default=8000, help="size of the joined dictionary; default: %(default)s"
     )
+    parser.add_argument("--hidden-size", type=at_least(1), default=HIDDEN, help="of the steps; default: %(default)s")
     parser.add_argument("--sentences", type=at_least(1), nargs="+", default=[1, 32], help="decoded together")
     parser.add_argument("--lengths", type=at_least(1), nargs="+", default=[25, 100], help="of the translations")
     parser.add_argument("--threads", type=at_least(1), default=2)

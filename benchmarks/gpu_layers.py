@@ -92,12 +92,13 @@ def layer_cells(plan: Plan) -> Iterator[Cell]:
 
 
 def _step_cells(plan: Plan) -> Iterator[Cell]:
+    hidden = SIZES["tiny"]["hidden"] if plan.dry else HIDDEN
     for name, candidate in CANDIDATES.items():
         for precision in PRECISIONS[:1] if plan.dry else PRECISIONS:
             # A scan has no step of its own.
             for backend in candidate.backends if candidate.operation == "multi_channel" else ("",):
-                measure = functools.partial(decoding_steps, name, precision, backend, plan)
-                yield Cell("layers", name, f"one decoding step, hidden {HIDDEN}", precision, backend, measure)
+                measure = functools.partial(decoding_steps, name, hidden, precision, backend, plan)
+                yield Cell("layers", name, f"one decoding step, hidden {hidden}", precision, backend, measure)
 
 
 def passes(name: str, size: dict[str, int], precision: str, backend: str, plan: Plan) -> list[Figure]:
@@ -120,18 +121,18 @@ def passes(name: str, size: dict[str, int], precision: str, backend: str, plan: 
     return figures
 
 
-def decoding_steps(name: str, precision: str, backend: str, plan: Plan) -> list[Figure]:
+def decoding_steps(name: str, hidden: int, precision: str, backend: str, plan: Plan) -> list[Figure]:
     """One step, for the rows of a beam search of one sentence and of many, beside ``torch.nn.LSTMCell``."""
     candidate = CANDIDATES[name]
     dtype = set_precision(precision)
     figures = []
     for rows in ROWS:
         torch.manual_seed(1)
-        layer = (candidate.make_steppable or candidate.make)(HIDDEN, HIDDEN).to(plan.device, dtype)
+        layer = (candidate.make_steppable or candidate.make)(hidden, hidden).to(plan.device, dtype)
         if backend:
             require_backend(candidate.operation, backend, layer, rows)
         runs = {
-            CELL: cell_steps(rows, plan.device, dtype),
+            CELL: cell_steps(hidden, rows, plan.device, dtype),
             name: layer_steps(layer, rows, plan.device, dtype),
         }
         timings = take_turns(runs, plan.layer_repetitions, plan.device)

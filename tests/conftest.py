@@ -13,8 +13,8 @@ from fairseq_plugins.corpora.running_text import RunningTextPreparation, Running
 from fairseq_plugins.scoring.metrics import Metric, metric_named
 from tests import texts
 
-LONGEST = ("system", "faults")
-"""Folders of the tests that run whole commands."""
+LONGEST = ("system", "faults", "benchmarks", "multi_channel")
+"""Folders of the tests that run whole commands, or Triton's interpreter."""
 TOY_PERPLEXITY = Path(__file__).resolve().parent / "extensions" / "toy_perplexity.py"
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aio"]
 

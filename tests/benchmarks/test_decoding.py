@@ -25,9 +25,10 @@ def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
         "1",
         "2",
     ]
+    options += ["--hidden-size", "16"]
     options += ["--lengths", "3", "4", "--threads", "1", "--repetitions", "2", "--json", str(tmp_path / "rows.json")]
     printed = subprocess.run([*COMMAND, *options], check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
-    assert "one step, 5 rows" in printed
+    assert "one step, 5 rows, hidden size 16" in printed
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert [row["ratio_to_cell"] for row in rows if row.get("layer") == "torch.nn.LSTMCell"] == [1, 1]
     assert [(row["sentences"], row["length"]) for row in rows if row["work"] == "beam search"] == [
