@@ -137,7 +137,8 @@ def _sampled_scores(
     # A product is faster than adding up the rows that were drawn; float64 holds sums of whole numbers exactly.
     exact = rows.astype(np.float64)
     summed = (times.astype(np.float64) @ exact for times in _times_drawn(len(rows), samples, seed))
-    return np.array([scores_of(sample.astype(dtype)) for sample in summed])
+    of_sums = rows.sum(axis=0).dtype
+    return np.array([scores_of(sample.astype(of_sums)) for sample in summed])
 
 
 @lru_cache(maxsize=4)

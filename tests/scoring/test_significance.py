@@ -176,6 +176,14 @@ def test_a_system_is_sampled_once() -> None:
     assert other_seed.baseline.mean != comparison.baseline.mean
 
 
+def test_sums_are_larger_than_what_rows_are_made_of() -> None:
+    rows = np.random.default_rng(1).integers(100, 200, size=(2, 300, 1))
+    whole, small = (
+        paired_bootstrap(*rows.astype(dtype), lambda summed: summed / 300, samples=50) for dtype in (np.int64, np.uint8)
+    )
+    assert whole == small
+
+
 def test_sentences_must_match() -> None:
     with pytest.raises(ValueError, match="one row for each sentence, but have 1 and 2"):
         compare_means([1.0], [1.0, 2.0])
