@@ -32,6 +32,9 @@ from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Token
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_directory, read_lines
 
+# Those of Moses' that sacrebleu's own tokenisation takes apart.
+_ESCAPE = re.compile("&(?:apos|#91|#93|#124);")
+
 
 @dataclasses.dataclass
 class PairsPreparation(Preparation):
@@ -297,8 +300,11 @@ class PairsRun(Run):
             }
             kept = 0
             empty = [0, 0]
+            escapes: list[str] = []
             for raw, tokens in map_lines(tokenize, read_aligned(paths), self.workers, f"tokens of {split}", "pairs"):
                 counts[split]["read"] += 1
+                if not clean and (found := _ESCAPE.search(raw[1])):
+                    escapes.append(found[0])
                 if clean and (reason := self._reason_to_drop(tokens)):
                     counts[split]["dropped"][reason] += 1
                     continue
@@ -318,6 +324,12 @@ class PairsRun(Run):
                 raise InputError(f"{path}: all lines are empty")
             if count:
                 print(f"warning: {path}: {count:,} of {kept:,} lines are empty")
+        if escapes and steps.given == "raw" and steps.metric == "bleu":
+            print(
+                f"warning: {paths[1]}: {len(escapes):,} of {kept:,} lines are Moses' tokens with escapes, such as "
+                f"{escapes[0]}: sacreBLEU, which is for plain text, takes an escape for several tokens and comes out "
+                "too high, and tokenised BLEU does not; if you have the plain text, give that with --tokenizer moses"
+            )
         if "valid" in counts and split == "train":
             counts["valid"]["read"] = counts["valid"]["kept"]
         return counts

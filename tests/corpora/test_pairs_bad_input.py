@@ -171,6 +171,26 @@ def test_empty_lines(
     assert f"warning: {target}: 2 of 3 lines are empty\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "options, is_warned_of",
+    [({}, True), ({"tokenizer": "moses"}, True), ({"given": "tokens"}, False), ({"metric": "rouge"}, False)],
+)
+def test_text_that_moses_has_escaped(
+    tmp_path: Path, no_binarising: None, options: dict[str, str], is_warned_of: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """sacrebleu's own tokenisation of ``&apos;s`` has three tokens more than people's ``'s``."""
+    train = write(tmp_path / "train", [("der Hund", "the dog &apos;s")] * 3)
+    test = write(
+        tmp_path / "test", [("&apos;s war", "that was &#91;it&#93; &amp; all"), ("ja", "yes"), ("ja", "it &apos;s")]
+    )
+    steps = PairsPreparation("de", "en", bpe="none", **options)
+    prepare(steps, {"train": train, "valid": train, "test": test}, tmp_path / "out")
+    warned = [line for line in capsys.readouterr().out.splitlines() if "Moses" in line]
+    assert len(warned) == (2 if is_warned_of else 0)
+    if is_warned_of:
+        assert warned[1].startswith(f"warning: {test[1]}: 2 of 3 lines are Moses' tokens with escapes, such as &#91;: ")
+
+
 @pytest.mark.parametrize(("symbol", "bpe_size"), [("<s>", 2), ("<pad>", 4), ("</s>", 3)])
 def test_symbols_of_fairseq_s_own(tmp_path: Path, no_binarising: None, symbol: str, bpe_size: int) -> None:
     paths = tmp_path / "odd.de", tmp_path / "odd.en"
