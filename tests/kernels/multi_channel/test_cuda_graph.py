@@ -52,7 +52,7 @@ def _small_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 @on_device
 @pytest.mark.parametrize(
     "channels, steps, lengths, cell, connection",
-    with_every_cell([(3, 5, [5, 4, 1]), (1, 4, None), (2, 3, [3, 1, 0]), (4, 2, None), (3, 1, None)]),
+    with_every_cell([(3, 7, [7, 4, 1]), (1, 4, None), (2, 3, [3, 1, 0]), (4, 2, None), (3, 1, None)]),
 )
 def test_agrees_with_the_reference(
     channels: int, steps: int, lengths: list[int] | None, cell: str, connection: str, monkeypatch: pytest.MonkeyPatch
