@@ -47,5 +47,6 @@ if "$python" -c 'import sys, torch; sys.exit(tuple(map(int, torch.__version__.sp
 fi
 
 "$python" -m pip install "$torch" "numpy>=1.26" "cython>=3.0" "setuptools>=64,<81" wheel "$@"
-"$python" -m pip install --no-build-isolation -e ".$extras" "$@"
+# No debugging symbols: they take a third of the time in which fairseq is compiled.
+CFLAGS="${CFLAGS:-} -g0" "$python" -m pip install --no-build-isolation -e ".$extras" "$@"
 echo "installed for $(command -v "$python")"

@@ -19,6 +19,7 @@ def apply() -> None:
     from .bfloat16 import allow_bfloat16_without_tpu
     from .checkpoint_types import allow_checkpoint_types
     from .data_workers import end_data_workers_with_their_epoch
+    from .deferred_compiler import defer_compiler
     from .diverse_beam_search import repair_diverse_beam_search
     from .last_batch import keep_last_batch
     from .numpy_aliases import restore_numpy_aliases
@@ -30,6 +31,7 @@ def apply() -> None:
     from .transformer_fast_path import avoid_transformer_fast_path
 
     quiet_warnings()
+    defer_compiler()
     allow_checkpoint_types()
     restore_numpy_aliases()
     keep_last_batch()

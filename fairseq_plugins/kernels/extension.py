@@ -93,7 +93,7 @@ def _hash(source: Path, flags: list[str]) -> str:
 def _compile(source: Path, name: str, flags: list[str], path: Path) -> None:
     from torch.utils import cpp_extension
 
-    logger.info(f"compiling {source.parent.name}/{source.name} for this machine, once; it takes about a minute")
+    logger.info(f"compiling {source.parent.name}/{source.name} for this machine, once; it takes up to a minute")
     # Else a build repeated in this process, after one that failed, would get another name.
     cpp_extension.JIT_EXTENSION_VERSIONER.entries.pop(name, None)
     build = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".build", dir=path.parent))

@@ -15,7 +15,7 @@ from tests.commands import CHECKOUT
 PYTHON = """#!/bin/bash
 case "$1 $2" in
   "-m venv") mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
-  "-m pip") echo "$0" >> "$CALLED" ;;
+  "-m pip") echo "$0" >> "$CALLED"; echo "$CFLAGS" > "$CALLED.flags" ;;
   "--version "*) echo Python 3.11.7 ;;
 esac
 """
@@ -51,6 +51,11 @@ def test_into_an_environment_of_its_own(project: Path) -> None:
 
 def test_the_base_of_conda_is_left_alone(project: Path) -> None:
     assert installed_into(project, CONDA_DEFAULT_ENV="base") == {".venv/bin/python"}
+
+
+def test_fairseq_is_compiled_without_debugging_symbols(project: Path) -> None:
+    installed_into(project, CFLAGS="-O1")
+    assert (project / "called.flags").read_text() == "-O1 -g0\n"
 
 
 @pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_DEFAULT_ENV"])

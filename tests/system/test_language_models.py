@@ -84,8 +84,8 @@ def test_finetuning_goes_on_from_averages_and_ends_by_itself(running_text: Path,
     averaged = read_checkpoint(started)
     assert averaged["last_optimizer_state"]["is_averaging"] and averaged["last_optimizer_state"]["holds_averages"]
 
-    finetuning = f"lr: 15\n  finetune-from-model: {started}\n  when-non-monotone: stop\n  stop-min-lr: 0\n"
-    configuration = CONFIGURATION.replace("lr: 2\n", finetuning + "  non-monotone-interval: 1\n")
+    finetuning = f"lr: 25\n  finetune-from-model: {started}\n  when-non-monotone: stop\n  stop-min-lr: 0\n"
+    configuration = CONFIGURATION.replace("lr: 2\n", finetuning + "  non-monotone-interval: 0\n")
     (tmp_path / "finetuned.yaml").write_text(configuration.replace("max-epoch: 2", "max-epoch: 40"))
     work = tmp_path / "finetuned"
     place = [tmp_path / "finetuned.yaml", "--work", work, "--data", running_text, "--gpus", 0]
@@ -96,7 +96,7 @@ def test_finetuning_goes_on_from_averages_and_ends_by_itself(running_text: Path,
     assert last["last_optimizer_state"]["is_averaging"] and last["last_optimizer_state"]["holds_averages"]
     first = LearningCurves.load(work / "train.jsonl").validation[0][1]
     from_scratch = averaged["optimizer_history"][-1]["lr_scheduler_state"]["losses"][0]
-    assert first < averaged["extra_state"]["val_loss"] + 0.2 < from_scratch, "it begins with the averages"
+    assert first < averaged["extra_state"]["val_loss"] + 0.5 < from_scratch, "it begins with the averages"
     assert best["extra_state"]["val_loss"] <= first
     run_in_process(train.main, *place)
     again = read_checkpoint(work / "checkpoints" / "checkpoint_last.pt")

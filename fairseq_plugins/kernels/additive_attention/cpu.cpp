@@ -2,8 +2,9 @@
 // and v. reference.py reads like the paper; this file is held to it. No table of (B, T, S, A) is ever written: the tanh is
 // computed again in the backward pass, which is cheaper than to store and to read it. Sentences are split over the threads.
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <torch/extension.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <cmath>
 #include <limits>

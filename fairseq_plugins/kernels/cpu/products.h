@@ -2,8 +2,8 @@
 
 #pragma once
 
+#include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/extension.h>
 
 #include <optional>
 

@@ -2,8 +2,8 @@
 
 #pragma once
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <torch/extension.h>
 
 #include <algorithm>
 #include <vector>

@@ -3,8 +3,8 @@
 
 #pragma once
 
+#include <ATen/ATen.h>
 #include <ATen/cpu/vec/vec.h>
-#include <torch/extension.h>
 
 #include <cstring>
 #include <type_traits>

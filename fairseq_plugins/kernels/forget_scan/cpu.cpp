@@ -2,8 +2,9 @@
 // like the paper; this file is held to it. Rows of the batch and features are one dimension of independent columns, which
 // is split over the threads; every thread runs its columns from the first step to the last.
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <torch/extension.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <tuple>
 

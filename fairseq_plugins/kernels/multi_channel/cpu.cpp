@@ -6,6 +6,8 @@
 // step (symbols in layer.h). The batch is split over the threads. What gradients and the LSTM's cell state are summed in is
 // Compute<S> (cpu/vectors.h) throughout.
 
+#include <torch/csrc/utils/pybind.h>
+
 #include "cpu/guards.h"
 #include "cpu/threads.h"
 #include "sequence.h"
