@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 
 from ..scoring.metrics import Column, Metric, metrics_of
-from ..scoring.significance import paired_bootstrap, student, welch
+from ..scoring.significance import paired_bootstrap_of_means, student, welch
 from .record_groups import Figure, Group
 from .records import Record
 
@@ -47,9 +47,9 @@ class SeedsComparison:
         interval: the 95 % interval of the difference of the means over the seeds (Welch, 1947; Student's where one
             system is not trained); None where a trained system has a single seed
         p_value: of the same test that both means are the same; None likewise
-        together: p of a paired bootstrap over the sentences, in which a sentence brings the outputs of all seeds; None
-            where one system has a seed that the other has not, since it would be of other trainings than the difference
-            of the means is, or where the statistics of one were not kept
+        together: p of a paired bootstrap over the sentences, of the mean score of all seeds; None where one system has
+            a seed that the other has not, since it would be of other trainings than the difference of the means is, or
+            where the statistics of one were not kept
     """
 
     column: Column
@@ -140,6 +140,5 @@ def _tested(metric: Metric, baseline: np.ndarray | None, system: np.ndarray | No
 
 def _together(metric: Metric, pairs: Sequence[Sequence[np.ndarray]]) -> dict[str, float]:
     """Column's key → p over all seeds, whose statistics are all there."""
-    summed = [np.sum([pair[side] for pair in pairs], axis=0) for side in (0, 1)]
-    found = paired_bootstrap(*summed, metric.scores_of)
+    found = paired_bootstrap_of_means(*zip(*pairs, strict=True), metric.scores_of)
     return {column.key: comparison.p_value for column, comparison in zip(metric.columns, found, strict=True)}

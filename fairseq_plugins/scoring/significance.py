@@ -90,28 +90,46 @@ def paired_bootstrap(
     Raises:
         ValueError: no rows, different numbers of them, no sample, or a seed below 1.
     """
+    return paired_bootstrap_of_means([baseline], [system], scores_of, samples=samples, seed=seed)
+
+
+def paired_bootstrap_of_means(
+    baseline: Sequence[np.ndarray],
+    system: Sequence[np.ndarray],
+    scores_of: Callable[[np.ndarray], np.ndarray],
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+) -> list[Comparison]:
+    """:func:`paired_bootstrap` of two systems that have several runs each: of the mean of their runs' scores.
+
+    Args:
+        baseline, system: (N, K) for each run, rows of the same sentences in the same order.
+    """
     # Not at the head of the file: what asks for scores alone does not wait for it.
     from sacrebleu.significance import estimate_ci
 
     if samples < 1 or seed < 1:
         raise ValueError(f"{samples} samples and the seed {seed}, but both must be at least 1")
-    if len(baseline) != len(system) or not len(system):
-        raise ValueError(f"both systems need one row for each sentence, but have {len(baseline)} and {len(system)}")
-    sampled = np.stack(
-        [
-            _sampled_scores(rows.tobytes(), rows.dtype.str, rows.shape[1], scores_of, samples, seed)
-            for rows in (baseline, system)
-        ],
-        axis=1,
-    )
+    numbers = [len(rows) for rows in (*baseline, *system)]
+    if len({*numbers}) > 1 or not all(numbers):
+        raise ValueError(f"both systems need one row for each sentence, but have {' and '.join(map(str, numbers))}")
+    observed = [np.mean([scores_of(rows.sum(axis=0)) for rows in runs], axis=0) for runs in (baseline, system)]
+    sampled = [
+        np.mean(
+            [_sampled_scores(rows.tobytes(), rows.dtype.str, rows.shape[1], scores_of, samples, seed) for rows in runs],
+            axis=0,
+        )
+        for runs in (baseline, system)
+    ]
     comparisons = []
-    for place, observed in enumerate(np.transpose([scores_of(rows.sum(axis=0)) for rows in (baseline, system)])):
+    for place in range(len(observed[0])):
         first, second = (
-            Estimate(float(score), *map(float, estimate_ci(sampled[:, side, place])))
-            for side, score in enumerate(observed)
+            Estimate(float(scores[place]), *map(float, estimate_ci(of_samples[:, place])))
+            for scores, of_samples in zip(observed, sampled, strict=True)
         )
         difference = second.score - first.score
-        differences = np.abs(sampled[:, 1, place] - sampled[:, 0, place])
+        differences = np.abs(sampled[1][:, place] - sampled[0][:, place])
         exceeding = int(np.count_nonzero(differences - differences.mean() > abs(difference)))
         p_value = (exceeding + 1) / (samples + 1) if difference else 1.0
         comparisons.append(Comparison(first, second, difference, p_value, samples, seed, f"bs:{samples}|seed:{seed}"))

@@ -15,7 +15,7 @@ from fairseq_plugins.experiments.records import Record
 from fairseq_plugins.experiments.seeds import compare_seeds
 from fairseq_plugins.scoring.accuracy import mcnemar
 from fairseq_plugins.scoring.metrics import metric_named
-from fairseq_plugins.scoring.significance import paired_bootstrap
+from fairseq_plugins.scoring.significance import paired_bootstrap_of_means
 
 GENERATOR = np.random.default_rng(1)
 RIGHT = {"a": [0.6, 0.65, 0.7], "b": [0.75, 0.7, 0.8]}
@@ -63,7 +63,7 @@ def test_two_systems_over_three_seeds() -> None:
     half = t.ppf(0.975, 4) * np.sqrt(25 / 3 + 25 / 3)
     assert found.interval == pytest.approx((10 - half, 10 + half))
     assert found.p_value == pytest.approx(2 * t.sf(10 / np.sqrt(50 / 3), 4))
-    [together] = paired_bootstrap(sum(rows["a"]), sum(rows["b"]), metric_named("accuracy").scores_of)
+    [together] = paired_bootstrap_of_means(rows["a"], rows["b"], metric_named("accuracy").scores_of)
     assert found.together == together.p_value and found.together < min(seed.p_value for seed in found.seeds)
 
 
@@ -118,7 +118,7 @@ def test_what_is_not_trained_stands_beside_every_seed() -> None:
     half = t.ppf(0.975, 2) * 5 / np.sqrt(3)
     assert found.interval == pytest.approx((3 - half, 3 + half))
     assert found.p_value == pytest.approx(2 * t.sf(3 / (5 / np.sqrt(3)), 2))
-    [together] = paired_bootstrap(3 * plain, sum(rows), metric_named("accuracy").scores_of)
+    [together] = paired_bootstrap_of_means([plain], rows, metric_named("accuracy").scores_of)
     assert found.together == together.p_value
     [turned] = compare_seeds(group("a"), group("plain"))
     assert turned.difference == pytest.approx(-3) and turned.interval == pytest.approx((-3 - half, -3 + half))

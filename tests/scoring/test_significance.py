@@ -14,7 +14,13 @@ from scipy.stats import t
 
 from fairseq_plugins.scoring.bleu import Bleu, bleu
 from fairseq_plugins.scoring.metrics import Outputs, References
-from fairseq_plugins.scoring.significance import Comparison, paired_bootstrap, student, welch
+from fairseq_plugins.scoring.significance import (
+    Comparison,
+    paired_bootstrap,
+    paired_bootstrap_of_means,
+    student,
+    welch,
+)
 
 WORDS = ["The", "the", "a", "man", "."]
 
@@ -174,6 +180,31 @@ def test_a_system_is_sampled_once() -> None:
     assert comparison == again
     [other_seed] = paired_bootstrap(first, third, mean, seed=2)
     assert other_seed.baseline.mean != comparison.baseline.mean
+
+
+def test_the_mean_of_several_runs_by_its_definition() -> None:
+    generator = np.random.default_rng(1)
+    # A quotient, as most scores are: of all runs' rows together it is another than the mean of the quotients.
+    rows = generator.integers(1, 20, size=(2, 3, 30, 2)).astype(float)
+    rows[1, 0] *= 10
+
+    def quotient(summed: np.ndarray) -> np.ndarray:
+        return summed[:1] / summed[1]
+
+    def mean(runs: np.ndarray, chosen: np.ndarray) -> float:
+        return float(np.mean([each[chosen, 0].sum() / each[chosen, 1].sum() for each in runs]))
+
+    [found] = paired_bootstrap_of_means(*map(list, rows), quotient, samples=200, seed=4)
+    draws = np.random.default_rng(4)
+    differences = [
+        mean(rows[1], chosen) - mean(rows[0], chosen) for chosen in (draws.choice(30, 30) for _ in range(200))
+    ]
+    observed = mean(rows[1], np.arange(30)) - mean(rows[0], np.arange(30))
+    assert found.difference == pytest.approx(observed)
+    exceeding = np.sum(np.abs(differences) - np.abs(differences).mean() > abs(observed))
+    assert found.p_value == pytest.approx((exceeding + 1) / 201)
+    [summed] = paired_bootstrap(*rows.sum(axis=1), quotient, samples=200, seed=4)
+    assert abs(summed.difference - observed) > 0.01
 
 
 def test_sums_are_larger_than_what_rows_are_made_of() -> None:
