@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..experiments.configuration import CHECKOUT
-from ..experiments.record_groups import Figure, has_own_budget
+from ..experiments.record_groups import Figure, groups, has_own_budget
 from ..experiments.records import BEST, Record
 from ..tables.writing import markdown
 from .results_page import NOT_RECORDED, NOTHING
@@ -114,6 +116,27 @@ def validation_perplexities(records: Iterable[Record], dataset: str, epochs: Seq
     reductions = [first_reduction(run) for run in runs]
     columns["rate first reduced after"] = [NOTHING if epoch is None else f"epoch {epoch}" for epoch in reductions]
     return "\n".join(markdown(columns))
+
+
+def overlong(records: Iterable[Record], dataset: str) -> str:
+    """How many translations have over twice the reference's tokens and 20 more: a row for each system and checkpoint.
+    All its seeds and sets are counted together.
+
+    Args:
+        records: of all runs; those with options of their own, or whose statistics were not kept, are left out
+        dataset: the folder below ``configs/``, of translations
+    """
+    columns: dict[str, list[str]] = {"system": [], "checkpoint": [], "far too long": [], "translations": []}
+    for group in groups(record for record in records if record.dataset == dataset and not record.differences):
+        every = [record.statistics(subset) for record in group.records for subset in record.scores]
+        kept = [rows for rows in every if rows is not None]
+        if kept:
+            own, reference = np.concatenate(kept)[:, :2].T
+            count = np.count_nonzero(own > 2 * reference + 20)
+            row = (f"`{group.system}`", group.checkpoint, str(count), f"{len(own):,}")
+            for cells, cell in zip(columns.values(), row, strict=True):
+                cells.append(cell)
+    return "\n".join(markdown(columns)) if columns["system"] else f"{NOT_RECORDED.capitalize()}."
 
 
 def small_table(path: Path = DATA / "dpn_table_4_small.json") -> str:

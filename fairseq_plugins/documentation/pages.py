@@ -152,6 +152,7 @@ def parts(records: Sequence[Record]) -> Mapping[str, Callable[[], str]]:
         "first-updates": notes.first_updates,
         "ten-epochs": notes.epochs,
         "iwslt14-losses": lambda: notes.validation_losses(records, "iwslt14_sample"),
+        **{f"overlong-{name}": partial(notes.overlong, records, name) for name in ("multi30k_de_en", "iwslt14_sample")},
         "epochs-ptb_small": lambda: notes.validation_perplexities(records, "ptb_small", (1, 2, 3, 4, 5, 10, 15, 20)),
         "ho-rnn-epochs": lambda: notes.epochs(notes.DATA / "ho_rnn_ten_epochs_multi30k.json"),
         **{f"recorded-{name}": partial(recorded, records, name) for name in RECORDED},

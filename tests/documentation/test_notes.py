@@ -6,6 +6,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from fairseq_plugins.documentation import notes
 from fairseq_plugins.experiments.records import Record
 
@@ -73,6 +76,28 @@ def test_validation_losses_are_those_of_the_records() -> None:
         ["`dpn`", "1", "5.65", "4.70"],
     ]
     assert notes.validation_losses(records[2:], "iwslt14_sample") == "Not recorded yet."
+
+
+def test_overlong_translations_are_counted_over_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Tokens of the translation and of the reference: 40 and 41 of 10, 200 of 30.
+    kept = {1: [[40, 10], [41, 10]], 2: [[200, 30], [8, 9]], 3: None, 4: [[9, 9]]}
+    monkeypatch.setattr(
+        Record,
+        "statistics",
+        lambda record, subset: (
+            None if kept[record.seed] is None else np.array([[*row, 0] for row in kept[record.seed]])
+        ),
+    )
+    one = Record("iwslt14_sample", "dpn", seed=1, scores={"test": {}, "test1": {}})
+    fine = replace(one, system="fine", seed=4)
+    unknown = replace(one, system="unknown", seed=3)
+    other = replace(one, differs={"generate": {"max-len-b": "10"}})
+    found = rows(
+        notes.overlong([one, replace(one, seed=2), replace(one, seed=3), fine, unknown, other], "iwslt14_sample")
+    )
+    assert found[0] == ["system", "checkpoint", "far too long", "translations"]
+    assert found[2:] == [["`dpn`", "best", "4", "8"], ["`fine`", "best", "0", "2"]]
+    assert notes.overlong([unknown], "iwslt14_sample") == "Not recorded yet."
 
 
 def test_of_validation_losses_there_are_those_of_the_longest_run() -> None:
