@@ -12,6 +12,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
+from .compat.quiet_warnings import quiet_import_of_fairseq, quiet_warnings
 from .errors import show_input_errors, unblock_interrupts
 from .versions import VERSION as __version__
 
@@ -43,6 +44,7 @@ def register() -> None:
 
         from . import criterions, models, optim, tasks  # noqa: F401 - importing them registers them
         from .scoring import fairseq_scorers  # noqa: F401
+    quiet_warnings()  # here, where its filters outlast the ones above
 
 
 def load(path: "str | os.PathLike[str]", data: "str | os.PathLike[str] | None" = None) -> "Ensemble":
@@ -61,6 +63,7 @@ _is_wanted = os.environ.pop("FAIRSEQ_PLUGINS_REGISTER", "1") != "0"
 # While Python looks for the module that ``-m`` names, this is where the name of its file is going to.
 _is_looked_through = sys.argv[:1] == ["-m"]
 if _is_looked_through:
+    quiet_import_of_fairseq()
     show_input_errors()  # Ctrl-C, while the command is imported
     unblock_interrupts()
 if _is_wanted and not _is_looked_through and importlib.util.find_spec("fairseq") is not None:

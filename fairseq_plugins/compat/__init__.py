@@ -24,13 +24,11 @@ def apply() -> None:
     from .last_batch import keep_last_batch
     from .numpy_aliases import restore_numpy_aliases
     from .padded_alignments import repair_alignments
-    from .quiet_warnings import quiet_warnings
     from .resumed_batches import keep_batches_when_resuming
     from .resumed_limits import keep_limits_when_resuming
     from .resumed_schedulers import tell_schedulers_when_resuming
     from .transformer_fast_path import avoid_transformer_fast_path
 
-    quiet_warnings()
     defer_compiler()
     allow_checkpoint_types()
     restore_numpy_aliases()

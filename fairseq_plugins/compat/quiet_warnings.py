@@ -9,12 +9,26 @@ import warnings
 _BY_FAIRSEQ = "ignore:semaphore_tracker:UserWarning"
 
 
+def _are_wanted() -> bool:
+    return bool(set(sys.warnoptions) - {_BY_FAIRSEQ})
+
+
+def quiet_import_of_fairseq() -> None:
+    """Hides what PyTorch 2.14 writes where fairseq is imported, for programs that script nothing themselves.
+
+    None where Python was given ``-W``. PyTorch calls it a warning of its own module, so that it has to be known by its
+    text.
+    """
+    if not _are_wanted():
+        warnings.filterwarnings("ignore", r"`torch\.jit\.script` is", FutureWarning)
+
+
 def quiet_warnings() -> None:
     """Hides the page of warnings that fairseq 0.12 has Hydra and PyTorch write; none where Python was given ``-W``.
 
     An error would get lost in it.
     """
-    if set(sys.warnoptions) - {_BY_FAIRSEQ}:
+    if _are_wanted():
         return
     warnings.filterwarnings("ignore", category=UserWarning, module=r"hydra\.")
     warnings.filterwarnings("ignore", r"\s*'config' is validated against ConfigStore schema", UserWarning)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import warnings
 
@@ -31,3 +32,13 @@ def test_what_is_shown(
             quiet_warnings()
             warnings.warn_explicit(text, category, "file.py", 1, module)
         assert bool(seen) == expected
+
+
+def test_commands_are_quiet_from_the_first_import_of_fairseq_on() -> None:
+    text = "`torch.jit.script` is deprecated."
+    warn = f"warnings.warn_explicit({text!r}, FutureWarning, 'file.py', 1, 'torch.jit._script')"
+    # sys.argv is that of ``python -m`` while Python looks for the module.
+    for arguments, is_shown in ("['-m']", False), ("['-c']", True):
+        code = f"import sys, warnings; sys.argv = {arguments}; import fairseq_plugins; {warn}"
+        finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert (text in finished.stderr) == is_shown, finished.stderr

@@ -78,6 +78,7 @@ def test_generate_and_score_every_sentence(mc_rnn: Path, tiny_translation_data: 
     assert sorted(hypotheses) == list(range(101)) == list(range(len(expected)))
     right = sum(hypotheses[i].split("\t")[1] == expected[i] for i in range(101))
     assert right >= 90, f"{right} of 101 sentences turned round"
+    assert warnings_in(finished.stderr) == []
 
 
 def test_interactive_and_validate(mc_rnn: Path, tiny_translation_data: TranslationData) -> None:
@@ -87,6 +88,7 @@ def test_interactive_and_validate(mc_rnn: Path, tiny_translation_data: Translati
     finished = run_command(["fairseq-interactive", data, *common, "--beam", "3"], stdin=sentences)
     hypotheses = output_lines(finished.stdout, "H")
     assert [hypotheses[i].split("\t")[1] for i in range(2)] == ["fo di ba", "bo ga na ki lo"]
+    assert warnings_in(finished.stderr) == []
     finished = run_command(
         [
             "fairseq-validate",
@@ -229,8 +231,14 @@ def test_two_processes_train_as_one_with_twice_the_update_frequency(
         command += ["--max-sentences", "20", "--required-batch-size-multiple", "1", "--user-dir", USER_DIR]
         finished = run_command(["fairseq-train", *command])
         curves.append(losses(finished.stdout + finished.stderr))
+        assert warnings_in(finished.stderr) == []
     assert len(curves[0]) == 10
     assert curves[1] == pytest.approx(curves[0], abs=2e-3)
+
+
+def warnings_in(log: str) -> list[str]:
+    """Python's warnings, without PyTorch's of 2.14, which comes before fairseq reads ``--user-dir``."""
+    return [line for line in log.splitlines() if "Warning: " in line and "`torch.jit.script` is" not in line]
 
 
 def losses(log: str) -> list[float]:
