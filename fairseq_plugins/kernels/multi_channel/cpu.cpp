@@ -134,7 +134,7 @@ std::vector<OptionalTensor> backward(
   add_product(grad_input, grad_projected, rows);
   return {
       optional(grad_x), optional(gradients.history), optional(gradients.cell_state), grad_input, grad_projected.sum(0),
-      gradients.inside.defined() ? OptionalTensor(gradients.inside.sum({0, 1}).to(type)) : std::nullopt,
+      gradients.inside.defined() ? OptionalTensor(gradients.inside.sum(at::IntArrayRef({0, 1})).to(type)) : std::nullopt,
       optional(sum.weight_hh, type), optional(stacked(sum.connections), type), optional(sum.v_hidden, type),
       optional(sum.score, type)};
 }
