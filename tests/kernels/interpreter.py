@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import numpy
 import pytest
 
 from tests.commands import CHECKOUT, run_command
@@ -15,7 +16,9 @@ def run_under_interpreter(file: str) -> None:
     """Runs the tests of a file in a process of their own, where :data:`IS_INTERPRETED`."""
     if IS_INTERPRETED:
         pytest.skip("this is the interpreter")
-    pytest.importorskip("triton", reason="triton is not installed (extra dev, Linux only)")
+    triton = pytest.importorskip("triton", reason="triton is not installed (extra dev, Linux only)")
+    if triton.__version__.startswith("3.1.") and not numpy.__version__.startswith("1."):
+        pytest.skip("the interpreter of Triton 3.1 computes nothing with NumPy 2")
     command = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", file]
     finished = run_command(command, cwd=CHECKOUT, TRITON_INTERPRET="1")
     assert " passed" in finished.stdout

@@ -3,7 +3,7 @@
 Under Triton's interpreter (TRITON_INTERPRET=1 in the environment when triton is first imported) it runs on CPUs.
 """
 
-from __future__ import annotations
+# Not `from __future__ import annotations`: the interpreter of Triton 3.1 does not know a constexpr by its name.
 
 import os
 import sys

@@ -5,7 +5,7 @@ slot i - j + 1 of lag j where channels are staggered (MC-RNN), slot i otherwise 
 of one row of the batch. Numbers are computed with as float32, or float64 where they are.
 """
 
-from __future__ import annotations
+# Not `from __future__ import annotations`: the interpreter of Triton 3.1 does not know a constexpr by its name.
 
 import triton
 import triton.language as tl
