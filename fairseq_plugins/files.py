@@ -59,14 +59,14 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+    temporary = _new_directory_beside(path, ".tmp")
     try:
         yield temporary
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(temporary, 0o777 & ~umask)
         if os.path.lexists(path):
-            replaced = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
+            replaced = _new_directory_beside(path, ".old")
             os.replace(path, replaced)
             os.replace(temporary, path)
             shutil.rmtree(replaced)
@@ -75,6 +75,11 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def _new_directory_beside(path: Path, suffix: str) -> Path:
+    # Relative where ``path`` is: Python 3.12 makes mkdtemp's absolute.
+    return path.parent / Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=suffix, dir=path.parent)).name
 
 
 def write_json(path: str | os.PathLike[str], content: Any) -> None:

@@ -8,6 +8,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +82,23 @@ def test_atomic_directory_after_an_error(tmp_path: Path, error: type[BaseExcepti
         raise error
     assert names(tmp_path) == ["folder"]
     assert names(tmp_path / "folder") == ["old"]
+
+
+@pytest.mark.parametrize("is_absolute", [False, True])
+def test_atomic_directory_of_a_relative_path_is_relative(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_absolute: bool
+) -> None:
+    """Whatever mkdtemp makes of it: until Python 3.11 a relative path, from 3.12 on an absolute one."""
+    monkeypatch.chdir(tmp_path)
+    mkdtemp = tempfile.mkdtemp
+    change = os.path.abspath if is_absolute else os.path.relpath
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda *args, **options: change(mkdtemp(*args, **options)))
+    for content in "first", "second":
+        with atomic_directory("out/bin") as folder:
+            assert folder.parent == Path("out")
+            (folder / "file").write_text(content)
+        assert (tmp_path / "out" / "bin" / "file").read_text() == content
+    assert os.listdir("out") == ["bin"]
 
 
 def test_write_json(tmp_path: Path) -> None:
