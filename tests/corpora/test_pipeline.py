@@ -402,12 +402,12 @@ def test_a_preprocess_that_outlives_its_run_is_ended(
     process.join()
     orphan = int((output / ".preprocess.pid").read_text())
     os.kill(orphan, 0)
-    (output / "late").unlink()
     with monkeypatch.context() as patch:
         patch.setattr(
             Run, "fairseq_preprocess", lambda *_: (next(output.glob(".bin.*")) / "dict.txt").write_text("a 1\n")
         )
         ToyTextRun(ToyText(), inputs, output).prepare()
+    (output / "late").unlink()
     before = contents(output)
     time.sleep(0.3)
     assert contents(output) == before
