@@ -171,7 +171,8 @@ def test_a_process_that_inherited_a_lock_keeps_it(tmp_path: Path) -> None:
     assert take_lock(tmp_path / "lock") is None
     child.kill()
     child.wait()
-    os.close(take_lock(tmp_path / "lock"))
+    with locked(tmp_path / "lock", "somebody is at work"):
+        pass
 
 
 def test_sha256(tmp_path: Path) -> None:
