@@ -93,9 +93,9 @@ def take_lock(path: str | os.PathLike[str], wait: bool = False) -> int | None:
     """Takes the lock that the file ``path`` stands for; the file is made where it is not there.
 
     Returns:
-        A file descriptor. The lock lasts until it is closed, here and in every command that inherited it: at the latest
-        until they end, however that happens. Forked workers do not inherit it. None where another process has the lock
-        and we do not ``wait`` for it.
+        A file descriptor, to be kept open: the lock lasts until this process and every command that inherited it end,
+        however that happens (:func:`locked` gives it back before). Forked workers do not inherit it. None where another
+        process has the lock and we do not ``wait`` for it.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ def _are_wanted() -> bool:
 
 
 def quiet_import_of_fairseq() -> None:
-    """Hides what PyTorch 2.14 writes where fairseq is imported, for programs that script nothing themselves.
+    """Hides what PyTorch 2.14 writes of ``torch.jit.script`` where fairseq is imported: for commands, not libraries.
 
     None where Python was given ``-W``. PyTorch calls it a warning of its own module, so that it has to be known by its
     text.
