@@ -28,7 +28,7 @@ from fairseq_plugins.corpora.preparation import PREPARATION, Preparation
 from fairseq_plugins.errors import CommandError, InputError, last_words, nearest
 from fairseq_plugins.fairseq_program import python_command
 from fairseq_plugins.files import locked, refuse_colon, sha256, write_json
-from fairseq_plugins.versions import add_version_argument, versions
+from fairseq_plugins.versions import versions
 
 DOWNLOAD = "download"
 """The one thing that may be in an output folder before its preparation: what was downloaded for it."""
@@ -355,4 +355,3 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes; default: the number of CPUs"
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="a new folder, or one of an earlier run")
-    add_version_argument(parser)

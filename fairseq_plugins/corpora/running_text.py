@@ -1,6 +1,6 @@
 """Running text, for language models: words as they are, or characters, with an end of sentence at each line's end.
 
-    python -m fairseq_plugins.corpora.running_text --train train.txt --valid valid.txt --test test.txt \\
+    fairseq-plugins prepare text --train train.txt --valid valid.txt --test test.txt \\
         --output work/mine/data
 
 ``scripts/prepare_text.sh`` runs this. The output folder holds
@@ -15,7 +15,6 @@ every unknown word, and ``<s>`` and ``<pad>`` are in no text.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import dataclasses
 import functools
@@ -25,13 +24,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.codec import Codec
 from fairseq_plugins.corpora.lines import map_lines, read_sentences, text_writer
 from fairseq_plugins.corpora.pipeline import Run, add_run_arguments, note_unknown_metric
 from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, UNKNOWN, check_symbols
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer
-from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_directory, read_lines
 
 UNITS = ("words", "characters")
@@ -215,55 +215,58 @@ class RunningTextRun(Run):
             return self.fairseq_preprocess(arguments, folder, "bin")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="prepare_text.sh",
-        description="Prepares running text for language models. FILE is UTF-8, plain or .gz; each line's end is a "
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "prepare text",
+        "Prepares running text for language models. FILE is UTF-8, plain or .gz; each line's end is a "
         "token too. Nothing is lower-cased or tokenised unless asked: words are what is between spaces.",
+        (
+            "--train train.txt --valid valid.txt --test test.txt --output work/mine/data",
+            "--train train.txt --valid valid.txt --characters --output work/mine_characters/data",
+        ),
     )
-    parser.add_argument("--train", required=True, type=Path, metavar="FILE")
-    parser.add_argument("--valid", required=True, type=Path, metavar="FILE")
-    parser.add_argument("--test", default="", metavar="FILE[,FILE...]", help="become test, test1, ...")
-    parser.add_argument("--characters", action="store_true", help="a token is a character, not a word")
-    parser.add_argument("--words", type=int, metavar="N", help="the N most frequent words, 4 of them fairseq's symbols")
-    parser.add_argument("--language", default="en", metavar="CODE", help="for Moses; default: %(default)s")
-    parser.add_argument("--tokenizer", choices=TOKENIZERS, default="none", help="default: %(default)s")
-    parser.add_argument("--lowercase", action="store_true")
-    parser.add_argument(
+    options.add_argument("--train", required=True, type=Path, metavar="FILE")
+    options.add_argument("--valid", required=True, type=Path, metavar="FILE")
+    options.add_argument("--test", default="", metavar="FILE[,FILE...]", help="become test, test1, ...")
+    options.add_argument("--characters", action="store_true", help="a token is a character, not a word")
+    options.add_argument(
+        "--words", type=int, metavar="N", help="the N most frequent words, 4 of them fairseq's symbols"
+    )
+    options.add_argument("--language", default="en", metavar="CODE", help="for Moses; default: %(default)s")
+    options.add_argument("--tokenizer", choices=TOKENIZERS, default="none", help="default: %(default)s")
+    options.add_argument("--lowercase", action="store_true")
+    options.add_argument(
         "--unknown-words",
         default=UNKNOWN,
         metavar="WORD[,WORD]",
         help="by which the text says that a word is unknown; default: %(default)s",
     )
-    parser.add_argument("--metric", metavar="NAME", help="default: perplexity, or bits_per_character")
-    add_run_arguments(parser)
-    return parser
+    options.add_argument("--metric", metavar="NAME", help="default: perplexity, or bits_per_character")
+    add_run_arguments(options)
+    return options
 
 
-def main() -> None:
-    """The command line: see ``--help``."""
-    arguments = _parser().parse_args()
-    if arguments.characters and arguments.words is not None:
+def main(arguments: Sequence[str]) -> None:
+    """Prepares it."""
+    options = parser().parse_args(arguments)
+    if options.characters and options.words is not None:
         raise InputError("--words goes with words: of characters the dictionary holds all")
-    units = "characters" if arguments.characters else "words"
-    tests = [Path(name) for name in arguments.test.split(",") if name]
-    inputs = {"train": arguments.train, "valid": arguments.valid}
+    units = "characters" if options.characters else "words"
+    tests = [Path(name) for name in options.test.split(",") if name]
+    inputs = {"train": options.train, "valid": options.valid}
     inputs |= {f"test{number or ''}": path for number, path in enumerate(tests)}
-    metric = arguments.metric or METRICS[units]
+    metric = options.metric or METRICS[units]
     note_unknown_metric(metric, METRICS.values(), "running text")
     preparation = RunningTextPreparation(
         units=units,
-        language=arguments.language,
-        tokenizer=arguments.tokenizer,
-        lowercase=arguments.lowercase,
+        language=options.language,
+        tokenizer=options.tokenizer,
+        lowercase=options.lowercase,
         # Among characters, "<unk>" is five of them.
-        unknown_words=[] if arguments.characters else list(filter(None, arguments.unknown_words.split(","))),
-        dictionary_size=arguments.words,
-        keeps_spaces=arguments.characters and arguments.tokenizer == "none",
+        unknown_words=[] if options.characters else list(filter(None, options.unknown_words.split(","))),
+        dictionary_size=options.words,
+        keeps_spaces=options.characters and options.tokenizer == "none",
         metric=metric,
     )
-    RunningTextRun(preparation, inputs, arguments.output, arguments.workers).prepare()
-
-
-if __name__ == "__main__":
-    report_input_errors(main)
+    RunningTextRun(preparation, inputs, options.output, options.workers).prepare()

@@ -1,4 +1,4 @@
-"""``scripts/evaluate.sh``: runs a trained model over a set and scores every one of its sentences.
+"""``fairseq-plugins evaluate``: runs a trained model over a set and scores every one of its sentences.
 
 What it is scored by is the metric that the configuration or the preparation of the corpus names.
 """
@@ -15,6 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoints
+from ..command_parser import CommandParser
 from ..errors import InputError
 from ..files import locked, read_lines
 from ..scoring.metrics import Metric, Outputs
@@ -22,23 +23,66 @@ from ..terminal import table
 from . import configuration as configurations
 from . import fairseq_commands, processes, records, results
 from .attention import over_development_set
-from .command_line import ScriptParser, main_of, started, work_folder
+from .command_line import started, work_folder
 from .configuration import Configuration
 from .decoding import Decoding, decoding_of, metric_of
 from .prepared_data import PreparedData
 
+_NOTES = """\
+Further options are passed on to fairseq-generate and win over the configuration. Of classifiers and rankers
+fairseq-validate is run instead, and generate/<subset>.predicted.tsv says what they predict.
+
+Writes generate/<subset>.log (fairseq-generate's output, in subwords and therefore not scored there),
+generate/<subset>.tok.<language> (tokens), generate/<subset>.<language> (text) and
+generate/<subset>.log_probabilities.<language> (natural logarithms, one for each subword and the sentence's end), all in
+the order of the set, and the scores to results.json.
+
+Of a language model (docs/language_models.md) each token's probability is written,
+generate/<subset>.log_probabilities.txt. --cache reads the set with the continuous cache, and keeps those results apart
+("test with cache")."""
+
+
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "evaluate",
+        "Translates a test set with the model that 'train' trained, and scores it by the metric that the data is "
+        "prepared for, or that the configuration names (evaluate: {metric: NAME}).",
+        ("multi30k_de_en/mc_rnn_3", "multi30k_de_en/mc_rnn_3 --subset valid --beam 10"),
+        _NOTES,
+        passes_on_to="fairseq-generate",
+    )
+    options.add_argument("configuration", metavar="CONFIG", help="what was given to 'train'")
+    options.add_argument(
+        "--work", type=Path, metavar="DIR", help="that was given to 'train' (default: work/<dataset>/<model>)"
+    )
+    options.add_argument("--data", type=Path, metavar="DIR", help="the prepared data (default: work/<dataset>/data)")
+    options.add_argument("--checkpoint", metavar="FILE", help="instead of the best one; FILE:FILE is an ensemble")
+    options.add_argument(
+        "--average", type=int, metavar="N", help="the mean of the last N epochs' checkpoints instead of one"
+    )
+    options.add_argument(
+        "--subset",
+        default="test",
+        metavar="NAME",
+        help="which of the prepared sets: test (the default), valid, test1 ..., or by its own name: nist05",
+    )
+    options.add_argument(
+        "--gpus", type=int, choices=(0, 1), help="0 for the CPU, 1 for a GPU (default: a GPU where there is one)"
+    )
+    options.add_argument(
+        "--record",
+        action="store_true",
+        help="also write the run to results/<dataset>/<model>/, or below FAIRSEQ_PLUGINS_RESULTS, for the tables of "
+        "docs/results.md; what the scores are sums of, sentence by sentence, goes into a .npz file beside it",
+    )
+    return options
+
 
 def main(arguments: Sequence[str]) -> None:
     """Translates and scores, and writes the evaluation's part of ``results.json``."""
-    parser = ScriptParser("evaluate")
-    parser.add_argument("--work", type=Path)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--checkpoint")
-    parser.add_argument("--average", type=int)
-    parser.add_argument("--subset", default="test")
-    parser.add_argument("--gpus", type=int, choices=(0, 1))
-    parser.add_argument("--record", action="store_true")
-    path, options, extra = parser.parse_after("CONFIG", arguments)
+    options, extra = parser().parse_and_pass_on(arguments)
+    path = options.configuration
     configuration = configurations.load(path)
     work = work_folder(options.work or configuration.default_work)
     configuration.load_extensions()  # the kind of the data may be one of theirs
@@ -174,7 +218,3 @@ def explanations(metric: Metric, scores: dict[str, Any]) -> list[str]:
     intervals = {column.label: metric.interval(scores, column) for column in metric.columns}
     known = [f"{label} {found[0]:.2f}-{found[1]:.2f}" for label, found in intervals.items() if found]
     return [*metric.explanations(scores), *([f"95 % intervals: {', '.join(known)}"] if known else [])]
-
-
-if __name__ == "__main__":
-    main_of(main)

@@ -1,4 +1,4 @@
-"""``scripts/predict.sh``: text in, classes and their probabilities out, with the corpus's preparation replayed."""
+"""``fairseq-plugins predict``: text in, classes and their probabilities out, with the corpus's preparation replayed."""
 
 from __future__ import annotations
 
@@ -10,20 +10,41 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
+from ..command_parser import CommandParser
 from ..errors import InputError
 from . import fairseq_commands, processes, results
 from .classification import Prediction, labelled_texts, predictions
-from .command_line import ScriptParser, main_of, standard_input, started
+from .command_line import standard_input, started
 from .prepared_data import PreparedData
+
+_NOTES = """\
+A line out is the class, a tab, and each class with its probability; of a model that ranks, the candidate's score. Pairs
+of texts have a tab between them. Tokenisation and lower-casing are those of preparation.json in the prepared data."""
+
+
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "predict",
+        "Predicts the classes of texts with a trained model: raw text in, one line out for each line.",
+        ("work/trec/rcrn < text",),
+        _NOTES,
+        passes_on_to="fairseq-validate",
+    )
+    options.add_argument("checkpoint", metavar="CHECKPOINT", help="a file, or a work folder for its best")
+    options.add_argument(
+        "--data", type=Path, metavar="DIR", help="the prepared data (default: what the checkpoint was trained on)"
+    )
+    options.add_argument(
+        "--gpus", type=int, choices=(0, 1), help="0 for the CPU, 1 for a GPU (default: a GPU where there is one)"
+    )
+    return options
 
 
 def main(arguments: Sequence[str]) -> None:
     """Predicts for each line of the standard input."""
-    parser = ScriptParser("predict")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--gpus", type=int, choices=(0, 1))
-    given, options, extra = parser.parse_after("CHECKPOINT", arguments)
-    path = str(checkpoint_of(given))
+    options, extra = parser().parse_and_pass_on(arguments)
+    path = str(checkpoint_of(options.checkpoint))
     if not Path(path).is_file():
         raise InputError(f"{path}: no such checkpoint")
     started(path, sys.stderr)
@@ -95,7 +116,3 @@ def predict(
         raise processes.failure(command, status, output)
     found = iter(predictions(output, len(given), "fairseq-validate"))
     return [next(found) if line else None for line in encoded]
-
-
-if __name__ == "__main__":
-    main_of(main)
