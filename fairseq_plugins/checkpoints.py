@@ -32,7 +32,7 @@ _EMBEDDINGS = ("encoder", "decoder")
 
 
 def checkpoint_of(path: str | Path) -> Path:
-    """The checkpoint that is meant: the best one of a work folder of ``scripts/train.sh``, else the path itself."""
+    """The checkpoint that is meant: the best one of a training's work folder, else the path itself."""
     path = Path(path)
     return path / "checkpoints" / "checkpoint_best.pt" if path.is_dir() else path
 

@@ -52,6 +52,7 @@ COMMANDS = {
     "predict": Command("experiments.predict", "classify the standard input with a trained model"),
     "perplexity": Command("language_models.command", "how probable a text is to a language model", "perplexity"),
     "generate-text": Command("language_models.command", "draw text from a language model", "generate-text"),
+    "score": Command("language_models.command", "how probable each token of a prepared set is", "score"),
     "report": Command("report.command", "write an HTML page about one experiment, or several"),
     "reproduce": Command("tables.workflow", "train and evaluate every row of a paper's table"),
     "analysis": Command("analysis.command", "where models look, significance, scores by length, …"),

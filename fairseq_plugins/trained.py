@@ -93,7 +93,7 @@ class Ensemble:
     def translate(
         self, lines: Sequence[str], beam: int = 5, length_penalty: float = 1.0, device: str = "cpu"
     ) -> list[str]:
-        """Translates text by beam search, as ``scripts/translate.sh`` does.
+        """Translates text by beam search, as ``fairseq-plugins translate`` does.
 
         Args:
             lines: source text, a sentence each; what is empty stays empty
@@ -154,7 +154,7 @@ def load(path: str | Path, data: str | Path | None = None) -> Ensemble:
     """A trained model, ready to translate.
 
     Args:
-        path: a work folder of ``scripts/train.sh``, for its best checkpoint; a checkpoint; or several for an ensemble,
+        path: a training's work folder, for its best checkpoint; a checkpoint; or several for an ensemble,
             ``a.pt:b.pt``
         data: the prepared data; None for that of the training
 

@@ -90,7 +90,7 @@ def group_named(arguments: argparse.Namespace, name: str, known: Sequence[record
         place = records.folder() / arguments.dataset / name
         raise InputError(
             f"{place}: no run of {path} is recorded with its options of today and the checkpoint '{checkpoint}'; "
-            f"scripts/evaluate.sh --record records one"
+            f"'fairseq-plugins evaluate --record' records one"
         )
     return group
 

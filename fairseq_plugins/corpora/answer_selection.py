@@ -6,7 +6,6 @@ A question has candidates, of which 1 answers it and 0 does not. The folder hold
 (``WikiQA-train.tsv``, …), or either set in the layout of the castorini data: folders ``train``, ``dev`` and ``test``,
 each with ``a.toks``, ``b.toks``, ``sim.txt`` and ``id.txt``. Questions without a right candidate are left out; with
 ``--clean``, TrecQA's setting (Rao, He and Lin 2016), held-out questions with right candidates alone are too.
-``scripts/prepare_answer_selection.sh`` runs this.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 SNLI's folder holds ``snli_1.0_train.jsonl`` and its peers; SciTail's ``snli_format`` has ``scitail_1.0_train.txt`` in
 the same form. Tokens and part-of-speech tags are those of the sentences' parses; ``--no-tags`` leaves the tags out.
-Pairs whose gold label is ``-`` are left out. ``scripts/prepare_entailment.sh`` runs this.
+Pairs whose gold label is ``-`` are left out.
 """
 
 from __future__ import annotations

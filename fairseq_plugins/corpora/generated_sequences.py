@@ -3,8 +3,8 @@
     fairseq-plugins prepare copy_memory --length 500 --output work/copy_memory_500/data
     fairseq-plugins prepare pixels --input mnist --output work/pixel_mnist/data
 
-DilatedRNN (Chang et al. 2017), Section 4.1 and 4.2. ``scripts/prepare_copy_memory.sh`` and
-``scripts/prepare_pixels.sh`` run this. The output folder holds
+DilatedRNN (Chang et al. 2017), Section 4.1 and 4.2. ``fairseq-plugins prepare copy_memory`` and
+``fairseq-plugins prepare pixels`` run this. The output folder holds
 
     raw/{valid,test}.label    the ten symbols to copy, or the digit, of each sequence of a set
     bin/{train,valid,test}.npz    the digits' pixels and labels; of copy memory the symbols of valid and test

@@ -6,7 +6,6 @@ An article's first sentence is the source, its headline the target: 3.8 million 
 validation, 2,000 for testing. The text comes in tokens and lower case, with ``#`` for every digit and ``unk`` (in some
 copies ``<unk>``, in the test set ``UNK``) for rare words; nothing of that is undone. To the model all spellings of
 ``unk`` are fairseq's ``<unk>``, as are the words outside the dictionary; translations show it as ``unk``.
-``scripts/prepare_gigaword.sh`` runs this.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     fairseq-plugins prepare imdb --input aclImdb --output work/imdb/data
 
 ``train/pos``, ``train/neg``, ``test/pos`` and ``test/neg`` hold a file for each review. A tenth of the training reviews
-is held out for validation. ``scripts/prepare_imdb.sh`` runs this.
+is held out for validation.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Makes the same tokens as fairseq's examples/translation/prepare-iwslt14.sh: Moses tokens, training pairs of 1 to 175
 tokens and a ratio of at most 1.5, lower case, every 23rd of them for validation, five TED sets together for testing.
-BPE is learned on the training pairs alone. ``scripts/prepare_iwslt14_de_en.sh`` runs this.
+BPE is learned on the training pairs alone.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
     fairseq-plugins prepare labelled_texts --train train.tsv --test test.tsv --text sentence --label class \\
         --output data/prepared
-
-``scripts/prepare_labelled_texts.sh`` runs this.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 What DPN-S2S was trained on (Section 4.1): 1.25 million pairs out of six LDC corpora, NIST 2003 for validation, 2004,
 2005, 2006, 2008 and 2012 for testing with four references each, a BPE of 25,000 on either side. The corpora are under
 licence and must be given. Chinese is normalised (to half-width, simplified characters) and cut into words
-by jieba; English gets Moses tokens; both are lower-cased. ``scripts/prepare_nist_zh_en.sh`` runs this.
+by jieba; English gets Moses tokens; both are lower-cased.
 """
 
 from __future__ import annotations

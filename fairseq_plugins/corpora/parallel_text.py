@@ -1,4 +1,4 @@
-"""``scripts/prepare_parallel.sh``: prepares any parallel text (:mod:`.pairs`).
+"""``fairseq-plugins prepare parallel``: prepares any parallel text (:mod:`.pairs`).
 
     fairseq-plugins prepare parallel --src-lang de --tgt-lang en --train data/train --valid data/valid \\
         --test data/test --output data/prepared --lowercase --tokenizer moses --bpe-size 8000

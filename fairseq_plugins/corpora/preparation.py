@@ -80,7 +80,7 @@ class Preparation:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
-            raise InputError(f"{path}: no such file; give the folder that a scripts/prepare_*.sh wrote") from None
+            raise InputError(f"{path}: no such file; give the folder that 'fairseq-plugins prepare' wrote") from None
         except ValueError as error:
             raise InputError(f"{path}: not JSON ({error}); delete {folder} and prepare the corpus again") from None
         is_record = isinstance(content, dict) and all(isinstance(content.get(part, {}), dict) for part in _MAPPINGS)

@@ -3,7 +3,7 @@
     fairseq-plugins prepare ptb --input ptb --output work/ptb/data
     fairseq-plugins prepare ptb --input ptb --characters --output work/ptb_characters/data
 
-``scripts/prepare_ptb.sh`` runs this. The text is the LDC's and must be given: ``ptb.train.txt``, ``ptb.valid.txt`` and
+The text is the LDC's and must be given: ``ptb.train.txt``, ``ptb.valid.txt`` and
 ``ptb.test.txt``, or ``ptb.char.train.txt`` and so on, whose characters are between spaces and whose spaces are ``_``;
 plain or ``.gz``. Characters are made of either: they are the same. The spaces around a line of words are no tokens.
 """

@@ -4,7 +4,7 @@
 
 The folder holds ``<set>.task.train`` and ``<set>.task.test`` (or ``.gz``), about 1,600 and 400 lines of ``label TAB
 text``. 200 training reviews are held out for validation. One line of ``sports`` has no text, as published: it is left
-out. ``scripts/prepare_reviews.sh`` runs this.
+out.
 """
 
 from __future__ import annotations

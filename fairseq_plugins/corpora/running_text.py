@@ -3,7 +3,7 @@
     fairseq-plugins prepare text --train train.txt --valid valid.txt --test test.txt \\
         --output work/mine/data
 
-``scripts/prepare_text.sh`` runs this. The output folder holds
+The output folder holds
 
     tokens/{train,valid,test,test1,…}.txt     the lines as fairseq reads them, tokens between spaces
     bin/                                      fairseq-preprocess's output: what fairseq-train reads

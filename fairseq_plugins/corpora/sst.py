@@ -3,7 +3,7 @@
     fairseq-plugins prepare sst --input sst --classes 5 --output work/sst_5/data
 
 The folder holds ``stsa.fine.{train,dev,test}`` and ``stsa.binary.{train,dev,test}``, lines of ``label text`` in tokens
-and lower case. ``scripts/prepare_sst.sh`` runs this.
+and lower case.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
     fairseq-plugins prepare trec --train train_5500.label --test TREC_10.label --output work/trec/data
 
 A line is ``NUM:dist How far is it from Denver to Aspen ?``; the label is the part before the colon (6 classes) or, with
-``--fine``, all of it (50). A tenth of the training questions is held out for validation. ``scripts/prepare_trec.sh``
-runs this.
+``--fine``, all of it (50). A tenth of the training questions is held out for validation.
 """
 
 from __future__ import annotations

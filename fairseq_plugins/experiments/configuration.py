@@ -183,6 +183,9 @@ def load(path: str | Path) -> Configuration:
             number; the message names file and line. Options of fairseq and the metric are not looked at here.
     """
     path = located(path)
+    if not path.is_file() and not path.is_absolute() and path.suffix != ".yaml":
+        ours = [file.relative_to(CONFIGURATIONS).with_suffix("").as_posix() for file in CONFIGURATIONS.glob("*/*.yaml")]
+        raise InputError(f"{path}: no such file, and no configuration of this project{nearest(str(path), ours)}")
     content = _merged(path, ())
     if content.recipe is not None:
         name, known = content.recipe.text, content.recipes

@@ -24,10 +24,10 @@ from .prepared_data import PreparedData
 # subwords or tokens that the preparation undoes: done twice, words run together.
 RESERVED = {
     "user-dir": "it is always this package",
-    "save-dir": "say --work DIR to scripts/train.sh",
-    "path": "say --checkpoint FILE to scripts/evaluate.sh",
-    "results-path": "say --work DIR to scripts/evaluate.sh",
-    "gen-subset": "say --subset NAME to scripts/evaluate.sh",
+    "save-dir": "say --work DIR to 'fairseq-plugins train'",
+    "path": "say --checkpoint FILE to 'fairseq-plugins evaluate'",
+    "results-path": "say --work DIR to 'fairseq-plugins evaluate'",
+    "gen-subset": "say --subset NAME to 'fairseq-plugins evaluate'",
     "source-lang": "the prepared data says it",
     "target-lang": "the prepared data says it",
     **dict.fromkeys(

@@ -20,7 +20,7 @@ USER_DIR = str(Path(package_path[0]).resolve())
 
 @dataclass(frozen=True)
 class PreparedData:
-    """A folder that a ``scripts/prepare_*.sh`` wrote."""
+    """A folder that ``fairseq-plugins prepare`` wrote."""
 
     folder: Path
     preparation: Preparation
@@ -55,8 +55,10 @@ class PreparedData:
         """
         if folder is None and not configuration.data_folder.exists():
             heads = configuration.path.with_name("_base.yaml"), configuration.path
-            told = next((path for path in heads if path.is_file() and "scripts/prepare_" in path.read_text()), None)
-            how = f"as the head of {told} says" if told else "by one of the scripts/prepare_*.sh (docs/data.md)"
+            told = next(
+                (path for path in heads if path.is_file() and "fairseq-plugins prepare" in path.read_text()), None
+            )
+            how = f"as the head of {told} says" if told else "by 'fairseq-plugins prepare' (docs/data.md)"
             raise InputError(
                 f"{configuration.data_folder}: no such folder; prepare the data {how}, or name another folder by --data"
             )

@@ -1,6 +1,6 @@
 """``results/<dataset>/<system>/seed_<N>….json``: a file for each recorded run; several runs make one figure.
 
-``scripts/evaluate.sh --record`` writes them. Everything that prints a figure of ours reads them. Beside a record,
+``fairseq-plugins evaluate --record`` writes them. Everything that prints a figure of ours reads them. Beside a record,
 ``seed_<N>….npz`` has what its scores are sums of, sentence by sentence: whether two runs differ by chance can be told
 without their outputs.
 """
@@ -195,7 +195,9 @@ def recordable(configuration: Configuration, work: Path, checkpoint: str | None)
         raise InputError("--record: it takes the training's own checkpoint; leave out --checkpoint, or say --average N")
     found = results.required(work)
     if "updates" not in found:
-        raise InputError(f"--record: {work / 'results.json'} tells of no training; train with scripts/train.sh first")
+        raise InputError(
+            f"--record: {work / 'results.json'} tells of no training; run 'fairseq-plugins train' first"
+        )
     if results.configuration_path(found).resolve() != configuration.path.resolve():
         raise InputError(f"--record: {work} was trained with {found['config']}, not with {configuration.path}")
     _validation_loss(work)  # what is damaged is said before hours of decoding

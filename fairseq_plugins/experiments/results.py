@@ -64,7 +64,7 @@ def required(work: Path) -> dict[str, Any]:
     found = load(work)
     if not found:
         raise InputError(
-            f"{work / 'results.json'}: no such file; train with scripts/train.sh first, or give its --work"
+            f"{work / 'results.json'}: no such file; run 'fairseq-plugins train' first, or give its --work"
         )
     return found
 

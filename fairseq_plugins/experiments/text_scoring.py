@@ -84,6 +84,6 @@ class TextScoring:
         if not isinstance(data.preparation, RunningTextPreparation):
             raise InputError(
                 f"{data.folder}: a corpus of the kind '{data.preparation.kind}', but what is done here needs "
-                f"running text (scripts/prepare_text.sh)"
+                f"running text ('fairseq-plugins prepare text')"
             )
         return data.preparation

@@ -35,9 +35,9 @@ def replace_unknown_words() -> None:
     ``<unk>``.
 
     The text of an unknown source token is what fairseq-interactive reads, or what ``--dataset-impl raw`` holds.
-    Binarised data do not keep it: fairseq-generate takes it from ``bpe/`` beside them, where ``scripts/prepare_*.sh``
-    left it. Where there is none, it replaces what attends to a known source token, leaves the rest ``<unk>``, and
-    warns with their number.
+    Binarised data do not keep it: fairseq-generate takes it from ``bpe/`` beside them, where the preparation left it.
+    Where there is none, it replaces what attends to a known source token, leaves the rest ``<unk>``, and warns with
+    their number.
     """
     replace_once(utils, "load_align_dict", _without_dictionary)
     replace_once(BaseFairseqModel, "prepare_for_inference_", _showing_attention)

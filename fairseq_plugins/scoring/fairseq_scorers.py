@@ -54,4 +54,4 @@ class NoScorer(BaseScorer):
         return math.nan
 
     def result_string(self) -> str:
-        return "not scored here, in subwords; scripts/evaluate.sh joins them and scores the text"
+        return "not scored here, in subwords; 'fairseq-plugins evaluate' joins them and scores the text"

@@ -275,7 +275,7 @@ class Metric(ABC):
         """
         if outputs.log_probabilities is None:
             raise InputError(
-                f"{self.label} needs the probability of each token; translate with scripts/evaluate.sh again"
+                f"{self.label} needs the probability of each token; translate with 'fairseq-plugins evaluate' again"
             )
         return outputs.log_probabilities
 

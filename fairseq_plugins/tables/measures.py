@@ -50,7 +50,7 @@ class Measure(ABC):
 
         Args:
             flow: the attention flow that a row of the table is about; None where it is about a system
-            variant: the option of ``scripts/evaluate.sh`` that sets its results apart; None for none
+            variant: the option of ``fairseq-plugins evaluate`` that sets its results apart; None for none
             work: the experiment's work folder
             found: its ``results.json``
             small: whether it is of the small scale, where there is one test set

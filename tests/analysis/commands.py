@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from fairseq_plugins.analysis import __main__ as command
+from fairseq_plugins.analysis import command
 
 
 def run(name: str, *arguments: object) -> None:
-    """``python -m fairseq_plugins.analysis NAME ARGUMENTS...`` in this process."""
+    """``fairseq-plugins analysis NAME ARGUMENTS...`` in this process."""
     try:
         command.main([name, *map(str, arguments)])
     finally:

@@ -48,8 +48,7 @@ def table(path: Path, rows: Sequence[Sequence[str]], header: Sequence[str] = ("t
 def run(module: object, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> LabelledTextsPreparation:
     """A command in this process; returns the record that it wrote."""
     given = [str(argument) for argument in arguments]
-    monkeypatch.setattr("sys.argv", ["prepare", *given, "--workers", "1"])
-    module.main()
+    module.main([*given, "--workers", "1"])
     return LabelledTextsPreparation.load(given[given.index("--output") + 1])
 
 

@@ -16,8 +16,7 @@ from tests.corpora.parallel_text import STEPS, contents, sentences, write
 
 
 def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
-    monkeypatch.setattr("sys.argv", ["prepare_parallel.sh", *map(str, arguments)])
-    parallel_text.main()
+    parallel_text.main(list(map(str, arguments)))
 
 
 def test_sides_of_different_length_name_both_counts(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:

@@ -13,8 +13,8 @@ from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from fairseq.tasks.translation import TranslationTask
+from fairseq_plugins.analysis.command import COMMANDS
 
-from fairseq_plugins.analysis.__main__ import COMMANDS
 from fairseq_plugins.modules import RECURRENT_KINDS
 from tests.commands import CHECKOUT
 from tests.documentation.markdown import PAGES, anchors, blocks, commands, name
@@ -137,7 +137,7 @@ def test_the_table_of_architectures_has_the_models_own_numbers() -> None:
 
 def test_the_analyses_are_those_that_there_are() -> None:
     page = text_of(CHECKOUT / "docs" / "analysis.md")
-    table = page.split("| `python -m fairseq_plugins.analysis` |")[1].split("\n\n")[0]
+    table = page.split("| `fairseq-plugins analysis` |")[1].split("\n\n")[0]
     assert set(re.findall(r"^\| `([a-z-]+) ", table, re.MULTILINE)) == set(COMMANDS)
 
 

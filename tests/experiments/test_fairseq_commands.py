@@ -15,6 +15,7 @@ from fairseq_plugins.experiments import fairseq_commands as commands
 from fairseq_plugins.experiments import processes
 from fairseq_plugins.experiments.configuration import Configuration
 from fairseq_plugins.experiments.prepared_data import PreparedData
+from tests.commands import CHECKOUT
 
 from .conftest import CLASSIFIED, COPIED, ENTAILED, PIXELS, RANKED
 from .test_configuration import CONFIGURATIONS, write
@@ -48,7 +49,7 @@ def test_train_command(tmp_path: Path, data: PreparedData) -> None:
     command = commands.train_command(configuration, data, work, 0, ["--max-epoch", "3"])
     assert Path(command[0]).name == "fairseq-train"
     assert command[1:] == [
-        *[str(tmp_path / "prepared data" / "bin"), "--user-dir", str(configurations.CHECKOUT / "fairseq_plugins")],
+        *[str(tmp_path / "prepared data" / "bin"), "--user-dir", str(CHECKOUT / "fairseq_plugins")],
         *["--source-lang", "de", "--target-lang", "en", "--save-dir", str(work / "checkpoints")],
         *["--arch", "lstm", "--lr", "1e-3", "--encoder-bidirectional"],
         *["--distributed-world-size", "1", "--cpu", "--max-epoch", "3"],
@@ -61,7 +62,7 @@ def test_generate_command(tmp_path: Path, data: PreparedData) -> None:
     command = commands.generate_command(configuration, data, "a.pt:b.pt", "valid", 0, ["--lenpen", "0.6"])
     assert Path(command[0]).name == "fairseq-generate"
     assert command[1:] == [
-        *[str(tmp_path / "prepared data" / "bin"), "--user-dir", str(configurations.CHECKOUT / "fairseq_plugins")],
+        *[str(tmp_path / "prepared data" / "bin"), "--user-dir", str(CHECKOUT / "fairseq_plugins")],
         *["--source-lang", "de", "--target-lang", "en", "--path", "a.pt:b.pt", "--gen-subset", "valid"],
         *["--scoring", "unscored", "--beam", "5", "--unkpen", "-0.5", "--cpu", "--lenpen", "0.6"],
     ]
@@ -246,7 +247,7 @@ def test_options_of_the_command_line_are_shared_too(tmp_path: Path) -> None:
 
 def test_train_command_of_several_gpus(tmp_path: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "available_gpus", lambda: 4)
-    configuration = configurations.load(configurations.CHECKOUT / "configs" / "nist_zh_en" / "dpn.yaml")
+    configuration = configurations.load(CHECKOUT / "configs" / "nist_zh_en" / "dpn.yaml")
     one, two, four = (commands.train_command(configuration, data, tmp_path, number, []) for number in (1, 2, 4))
     assert [commands.option(command, "--update-freq") for command in (one, two, four)] == ["4", "2", "1"]
     assert {commands.option(command, "--max-tokens") for command in (one, two, four)} == {"4000"}

@@ -30,7 +30,7 @@ def test_the_data_of_a_configuration_is_not_prepared(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"data: no such folder; prepare the data by one of the scripts/prepare_\*.sh"):
         PreparedData.of(small)
     for name in ("small.yaml", "_base.yaml"):
-        (tmp_path / name).write_text("# Data: scripts/prepare_parallel.sh\n" + content)
+        (tmp_path / name).write_text("# Data: fairseq-plugins prepare parallel\n" + content)
         with pytest.raises(InputError, match=rf"prepare the data as the head of .*{name} says"):
             PreparedData.of(small)
 

@@ -16,6 +16,7 @@ from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import fairseq_commands, results, train, training_record
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.experiments.training_record import TrainingRecord
+from fairseq_plugins.package_files import CONFIGURATIONS
 
 from .test_configuration import write
 
@@ -234,8 +235,8 @@ def test_results_have_the_revision_that_computed_them(
 def test_results_name_the_configuration_wherever_they_are_read(
     work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = results.CHECKOUT / "configs" / "trec" / "rcrn.yaml"
-    monkeypatch.chdir(results.CHECKOUT / "configs")
+    own = CONFIGURATIONS / "trec" / "rcrn.yaml"
+    monkeypatch.chdir(CONFIGURATIONS)
     name = results.configuration_name(Path("trec", "rcrn.yaml"))
     assert name == "configs/trec/rcrn.yaml" and results.configuration_path({"config": name}) == own
     monkeypatch.chdir(work.parent)

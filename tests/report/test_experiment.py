@@ -141,7 +141,7 @@ def test_samples_that_are_not_of_the_data_are_refused(work: Path, data: Prepared
     with pytest.raises(InputError) as raised:
         experiment.spread_samples(work)
     assert str(raised.value) == (
-        f"{translation}: 1 translations of 11 sentences; translate them again with scripts/evaluate.sh"
+        f"{translation}: 1 translations of 11 sentences; translate them again with 'fairseq-plugins evaluate'"
     )
 
 
@@ -216,7 +216,7 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
         command.main([str(tmp_path)])
     message = str(raised.value)
     assert message.startswith(f"{tmp_path / 'results.json'}: no such file; ")
-    assert "scripts/train.sh" in message
+    assert "fairseq-plugins train" in message
     assert not list(tmp_path.iterdir())
 
 

@@ -21,4 +21,4 @@ def test_rouge() -> None:
 def test_subwords_are_not_scored() -> None:
     scorer = build_scorer("unscored", None)
     scorer.add_string("a@@ b", "a@@ b")
-    assert scorer.result_string().startswith("not scored here, in subwords; scripts/evaluate.sh")
+    assert scorer.result_string().startswith("not scored here, in subwords; 'fairseq-plugins evaluate'")

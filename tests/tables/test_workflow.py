@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.package_files import CONFIGURATIONS
 from fairseq_plugins.tables import workflow
 from fairseq_plugins.tables.tables import load_table
 
@@ -26,10 +27,11 @@ def test_small_scale(tmp_path: Path) -> None:
     one = plan["experiments"]["iwslt14_de_en/mc_rnn_2/seed_2"]
     assert one["requires"] == ["corpora/translation/data/preparation.json"]
     train, evaluate = (shlex.split(step) for step in one["command"].split(" && "))
-    assert train[0].endswith("scripts/train.sh") and train[1].endswith("configs/iwslt14_de_en/mc_rnn_2.yaml")
+    place = train.index("train")
+    assert train[place + 1].endswith("configs/iwslt14_de_en/mc_rnn_2.yaml")
     for option, value in (("--seed", "2"), ("--gpus", "0"), ("--encoder-hidden-size", "128"), ("--lr", "3e-3")):
         assert train[train.index(option) + 1] == value
-    assert evaluate[0].endswith("scripts/evaluate.sh") and evaluate[evaluate.index("--subset") + 1] == "test"
+    assert "evaluate" in evaluate and evaluate[evaluate.index("--subset") + 1] == "test"
     assert plan["gpus_of_an_experiment"] == 0
     assert plan["table"]["outputs"][-1] == "tables/mc_rnn_table_2/report.html"
 
@@ -75,7 +77,7 @@ def test_entropies_follow_the_evaluation(tmp_path: Path) -> None:
     assert evaluate[evaluate.index("--subset") + 1] == "test"
     assert list(plan["analyses"]) == [f"{folder}/analysis/entropy.json"]
     entropy = shlex.split(plan["analyses"][f"{folder}/analysis/entropy.json"])
-    assert entropy[1:4] == ["-m", "fairseq_plugins.analysis", "entropy"]
+    assert entropy[entropy.index("analysis") + 1] == "entropy"
     assert entropy[entropy.index("--data") + 1] == str(tmp_path / "other data")
 
 
@@ -214,7 +216,7 @@ def test_data_is_where_the_user_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_cluster_with_slurm(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     pytest.importorskip("snakemake_executor_plugin_slurm", reason="needs scripts/install.sh --extras workflow")
-    profile = str(workflow.CHECKOUT / "configs" / "slurm")
+    profile = str(CONFIGURATIONS / "slurm")
     arguments = ["mc_rnn_table_2", "--work", str(tmp_path / "work"), "--dry-run", f"--profile={profile}"]
     workflow.main(arguments)
     shown = "".join(capfd.readouterr())
