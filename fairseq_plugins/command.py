@@ -55,7 +55,7 @@ COMMANDS = {
     "score": Command("language_models.command", "how probable each token of a prepared set is", "score"),
     "report": Command("report.command", "write an HTML page about one experiment, or several"),
     "reproduce": Command("tables.workflow", "train and evaluate every row of a paper's table"),
-    "analysis": Command("analysis.command", "where models look, significance, scores by length, …"),
+    "analysis": Command("report.analyses", "where models look, significance, scores by length, …"),
     "average": Command("checkpoints", "average checkpoints of one training"),
     "word-overlap": Command("experiments.word_overlap", "the baseline that a ranker has to beat"),
     "options": Command("options", "the options of an architecture or a recurrent layer"),

@@ -70,7 +70,11 @@ def test_every_script_has_a_version(script: str) -> None:
             (f"train {name} --data nowhere", 1, "nowhere/preparation.json: no such file")
             for name in (CONFIGURATION, "configs/quickstart/mc_rnn_3.yaml", "quickstart/mc_rnn_3.yaml")
         ),
-        (f"train {CONFIGURATION}", 1, "work/quickstart/data: no such folder; prepare the data by 'fairseq-plugins prepare'"),
+        (
+            f"train {CONFIGURATION}",
+            1,
+            "work/quickstart/data: no such folder; prepare the data",
+        ),
         (f"evaluate {CONFIGURATION} --data nowhere", 1, "nowhere/preparation.json: no such file"),
         *(
             (f"{name} nowhere.pt", 1, "error: nowhere.pt: no such checkpoint")

@@ -96,9 +96,7 @@ class StreamingLanguageModelingTask(FairseqTask):
         """Raises InputError if there is no dictionary."""
         path = os.path.join(cfg.data, "dict.txt")
         if not os.path.isfile(path):
-            raise InputError(
-                f"{path}: no such file; give the bin that 'fairseq-plugins prepare text' makes"
-            )
+            raise InputError(f"{path}: no such file; give the bin that 'fairseq-plugins prepare text' makes")
         return cls(cfg, Dictionary.load(path))
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> FairseqCriterion:

@@ -13,9 +13,9 @@ from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from fairseq.tasks.translation import TranslationTask
-from fairseq_plugins.analysis.command import COMMANDS
 
 from fairseq_plugins.modules import RECURRENT_KINDS
+from fairseq_plugins.report.analyses import COMMANDS
 from tests.commands import CHECKOUT
 from tests.documentation.markdown import PAGES, anchors, blocks, commands, name
 from tests.models import test_double_path, test_recurrent_seq2seq

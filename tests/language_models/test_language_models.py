@@ -12,12 +12,12 @@ import pytest
 import torch
 from fairseq import options as fairseq_options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq_plugins.language_models.command import main
 
 from fairseq_plugins.corpora.running_text import RunningTextPreparation, RunningTextRun
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.language_models import cache
 from fairseq_plugins.language_models.cache import THETAS, CacheSettings, search, searched_settings, settings_file
+from fairseq_plugins.language_models.command import main
 from fairseq_plugins.language_models.evaluation import LanguageModel, Reading, by_line
 from fairseq_plugins.language_models.sampling import sample
 from tests.commands import train_in_process

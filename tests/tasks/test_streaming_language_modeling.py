@@ -204,15 +204,11 @@ def test_models_that_carry_no_states(running_text: Path, tmp_path: Path) -> None
 
 def test_the_hub_interface_is_refused(running_text: Path) -> None:
     task = StreamingLanguageModelingTask.setup_task(StreamingLanguageModelingConfig(data=str(running_text / "bin")))
-    with pytest.raises(
-        InputError, match="'fairseq-plugins generate-text' writes text, and 'fairseq-plugins perpl"
-    ):
+    with pytest.raises(InputError, match="'fairseq-plugins generate-text' writes text, and 'fairseq-plugins perpl"):
         task.build_dataset_for_inference([torch.tensor([4])], [1])
 
 
 def test_fairseq_generate_is_refused(running_text: Path) -> None:
     task = StreamingLanguageModelingTask.setup_task(StreamingLanguageModelingConfig(data=str(running_text / "bin")))
-    with pytest.raises(
-        InputError, match="a language model translates nothing: 'fairseq-plugins generate-text'"
-    ):
+    with pytest.raises(InputError, match="a language model translates nothing: 'fairseq-plugins generate-text'"):
         task.build_generator([], None)

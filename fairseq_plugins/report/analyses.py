@@ -1,7 +1,6 @@
 """``fairseq-plugins analysis COMMAND``: one command for each analysis; ``--help`` lists them.
 
-The numbers are the analyses' (this room), the figures :mod:`fairseq_plugins.report.drawings`': this command, which
-nobody imports, puts both together.
+The numbers are the analyses', the figures :mod:`.drawings`': this puts both together.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from pathlib import Path
 from types import ModuleType
 
 from .. import extensions
+from ..analysis.result import Analysis
 from ..command_parser import CommandParser
 from ..errors import InputError
 from ..experiments import results
 from ..files import atomic_file, write_json
-from .result import Analysis
 
 COMMANDS = {
     "channel-attention": "which channels of an MC-RNN encoder are attended to at each step (MC-RNN, Figure 3)",
@@ -31,6 +30,7 @@ COMMANDS = {
     "memory": "how far the past is from an output, in networks of given dilations (DilatedRNN, Section 3)",
     "speed": "training and decoding speeds, from results.json",
 }
+_ANALYSES = f"{__package__.rpartition('.')[0]}.analysis"
 FORMATS = ("svg", "png", "pdf")
 
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> None:
         extensions.load()
         # Here, before the analysis imports the models, which make options of the layers that there are.
         results.load_extensions_of(part for part in arguments if part.endswith(".pt"))
-        modules[name] = importlib.import_module(f"{__package__}.{name.replace('-', '_')}")
+        modules[name] = importlib.import_module(f"{_ANALYSES}.{name.replace('-', '_')}")
     parsed = _parser(modules).parse_args(arguments)
     check_prefix(parsed.output)
     write(parsed.command, modules[parsed.command].run(parsed), parsed.output, parsed.format)
@@ -95,8 +95,8 @@ def write(command: str, analysis: Analysis, prefix: str, kind: str) -> None:
         prefix: of the files' names; folders that do not exist are made.
         kind: of the figures, one of :data:`FORMATS`.
     """
-    from ..report.drawings import DRAWINGS
-    from ..report.style import rendered
+    from .drawings import DRAWINGS
+    from .style import rendered
 
     figures = {
         f"{prefix}{panel.ending}.{kind}": rendered(DRAWINGS[command](panel.content), kind) for panel in analysis.panels
