@@ -14,6 +14,7 @@ from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from fairseq.tasks.translation import TranslationTask
 
+from fairseq_plugins.command_parser import PROGRAM
 from fairseq_plugins.modules import RECURRENT_KINDS
 from fairseq_plugins.report.analyses import COMMANDS
 from tests.commands import CHECKOUT
@@ -105,6 +106,7 @@ def options_of(command: str) -> frozenset[str]:
     sources = [
         *CHECKOUT.glob("scripts/*.sh"),
         *CHECKOUT.glob("benchmarks/*.py"),
+        *ours.glob("*.py"),
         *(path for room in rooms for path in ours.glob(f"{room}/**/*.py")),
     ]
     of_scripts = set(re.findall(r"--[a-z][a-z0-9-]+", "".join(path.read_text(encoding="utf-8") for path in sources)))
@@ -120,7 +122,7 @@ def options_of(command: str) -> frozenset[str]:
         fields |= {*names, *(f"{side}_{field}" for side in ("encoder", "decoder") for field in names)}
     of_models = {f"--{field.replace('_', '-')}" for field in fields}
     torchrun = {"--no-python", "--nnodes", "--nproc-per-node", "--rdzv-backend", "--rdzv-endpoint"}
-    if command.startswith("fairseq-"):
+    if command.startswith("fairseq-") and command != PROGRAM:
         return frozenset(of_fairseq | of_models)
     return frozenset(of_scripts | of_fairseq | of_models | torchrun)
 

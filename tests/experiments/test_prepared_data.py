@@ -27,7 +27,7 @@ def test_the_data_of_a_configuration_is_not_prepared(tmp_path: Path) -> None:
     for name in ("_base.yaml", "small.yaml"):
         (tmp_path / name).write_text(content)
     small = configuration.load(tmp_path / "small.yaml")
-    with pytest.raises(InputError, match=r"data: no such folder; prepare the data by one of the scripts/prepare_\*.sh"):
+    with pytest.raises(InputError, match=r"data: no such folder; prepare the data by 'fairseq-plugins prepare'"):
         PreparedData.of(small)
     for name in ("small.yaml", "_base.yaml"):
         (tmp_path / name).write_text("# Data: fairseq-plugins prepare parallel\n" + content)

@@ -16,8 +16,7 @@ from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import results
 from fairseq_plugins.experiments.prepared_data import PreparedData
-from fairseq_plugins.report import __main__ as command
-from fairseq_plugins.report import experiment, sections
+from fairseq_plugins.report import command, experiment, sections
 from fairseq_plugins.report import page as pages
 from fairseq_plugins.report.page import Drawing, Report, ReportTable, Sample
 from fairseq_plugins.scoring.metrics import Metric

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_plugins.analysis import __main__ as analysis
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import evaluate, train, translate
 from fairseq_plugins.files import read_lines
+from fairseq_plugins.report import analyses as analysis
 from fairseq_plugins.scoring.metrics import read_numbers
 from tests.commands import CHECKOUT, output_lines, run_command, run_in_process
 from tests.conftest import TranslationData
