@@ -32,6 +32,7 @@ setup(
     install_requires=[
         "fairseq-fixed==0.12.3.1",
         "Jinja2>=3.1,<4",
+        "langcodes>=3.4,<4",
         "lxml>=5.0,<7",
         "matplotlib>=3.8,<4",
         "ninja>=1.11,<2",
@@ -39,6 +40,7 @@ setup(
         "numpy>=1.26,<3",
         "pytrec-eval-terrier>=0.5.6,<0.6",
         "PyYAML>=6.0,<7",
+        "regex>=2023.8",
         "rouge-score>=0.1.2,<0.2",
         "sacrebleu>=2.4,<3",
         "sacremoses>=0.1,<0.2",

@@ -22,8 +22,9 @@ from fairseq_plugins.corpora.labelled_texts import (
     prepare,
 )
 from fairseq_plugins.corpora.lines import read_sentences
-from fairseq_plugins.corpora.tokenizers import TOKENIZERS
+from fairseq_plugins.corpora.tokenizers import TOKENIZERS, note_moses_rules
 from fairseq_plugins.errors import InputError, nearest, report_input_errors
+from fairseq_plugins.languages import moses_language
 
 VALID_SHARE = 0.1
 """Of the training set, where no validation set is given."""
@@ -156,12 +157,14 @@ def main() -> None:
             group = " ".join(values[-1].split()) if arguments.group else ""
             yield Example(tuple(values[:count]), label, place, group, of_tags)
 
+    if arguments.tokenizer == "moses":
+        note_moses_rules([arguments.language], "--language")
     inputs = {name: [path] for name in ("train", "valid", "test") if (path := getattr(arguments, name)) is not None}
     preparation = LabelledTextsPreparation(
         texts=arguments.text,
         given="tokens" if tags else arguments.given,
         tokenizer=arguments.tokenizer,
-        language=arguments.language,
+        language=moses_language(arguments.language),
         lowercase=arguments.lowercase,
         valid_share=None if arguments.valid else arguments.valid_share,
         is_ranking=arguments.group is not None,

@@ -12,8 +12,9 @@ from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments, note_unknown_metric
 from fairseq_plugins.corpora.subwords import add_bpe_arguments
-from fairseq_plugins.corpora.tokenizers import TOKENIZERS
-from fairseq_plugins.errors import report_input_errors
+from fairseq_plugins.corpora.tokenizers import TOKENIZERS, note_moses_rules
+from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.languages import MOSES, language_code, moses_language
 
 METRICS = ("bleu", "rouge")
 """Those that are known here; an extension may have others."""
@@ -43,6 +44,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME[,NAME]",
         help="of the source before tokenisation: nfkc (half-width letters and punctuation), simplified (Chinese)",
     )
+    parser.add_argument(
+        "--moses-language",
+        metavar="CODE[,CODE]",
+        help="whose rules Moses has, for both sides or for SRC and TGT; default: those of SRC and TGT",
+    )
     parser.add_argument("--no-escape", action="store_true", help="Moses tokens with & < > ' \" | [ ] as they are")
     parser.add_argument(
         "--metric", default="bleu", metavar="NAME", help="bleu, rouge, or an extension's; default: %(default)s"
@@ -60,10 +66,37 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _moses_languages(arguments: argparse.Namespace) -> dict[str, str]:
+    """Language → that whose rules Moses has for it, as ``--moses-language`` says.
+
+    Raises:
+        InputError: it names none, or more than two, or neither side has Moses' tokens.
+    """
+    languages = (arguments.src_lang, arguments.tgt_lang)
+    kinds = (arguments.source_tokenizer or arguments.tokenizer, arguments.tokenizer)
+    sides = [language for language, kind in zip(languages, kinds, strict=True) if kind == "moses"]
+    if arguments.moses_language is None:
+        note_moses_rules(sides, "--moses-language")
+        return {}
+    if not sides:
+        raise InputError("--moses-language is for Moses' tokens: give --tokenizer moses too, or leave it out")
+    codes = arguments.moses_language.split(",")
+    if len(codes) > 2:
+        raise InputError(f"--moses-language {arguments.moses_language}: give one code, or two as SOURCE,TARGET")
+    for code in codes:
+        if language_code(code) not in MOSES:
+            raise InputError(
+                f"--moses-language {code}: Moses has no rules for it; there are {', '.join(sorted(MOSES))}"
+            )
+    named = zip(languages, codes * (3 - len(codes)), strict=True)
+    return {language: moses_language(code) for language, code in named if language in sides}
+
+
 def main() -> None:
     """The command line: see ``--help``."""
     arguments = _parser().parse_args()
     languages = (arguments.src_lang, arguments.tgt_lang)
+    moses_languages = _moses_languages(arguments)
     inputs = {"train": side_files(arguments.train, languages)}
     if arguments.valid:
         inputs["valid"] = side_files(arguments.valid, languages)
@@ -76,6 +109,7 @@ def main() -> None:
         lowercase=arguments.lowercase,
         tokenizer=arguments.tokenizer,
         source_tokenizer=arguments.source_tokenizer,
+        moses_languages=moses_languages,
         source_normalization=list(filter(None, arguments.source_normalization.split(","))),
         escape=not arguments.no_escape,
         min_length=arguments.min_length,
