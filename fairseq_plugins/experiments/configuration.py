@@ -22,10 +22,12 @@ from ..files import read_lines
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
+TOKENIZE_OPTIONS = ("rouge-tokenize", "sacrebleu-tokenize")
+"""Of metrics: what cuts text into tokens; ``scripts/evaluate.sh`` has them too."""
 # The keys that are ours; those of train and generate are fairseq's.
 KEYS = {
     "data": ("folder",),
-    "evaluate": ("average", "metric", "cache-window", "cache-theta", "cache-weight"),
+    "evaluate": ("average", "metric", *TOKENIZE_OPTIONS, "cache-window", "cache-theta", "cache-weight"),
     "paper": ("table", "row"),
 }
 SECTIONS = ("base", "extensions", "recipe", "recipes", "data", "train", "generate", "evaluate", "paper")
@@ -68,8 +70,9 @@ class Configuration:
         train: options of fairseq-train, without the leading dashes
         generate: options of fairseq-generate
         evaluate: ``average``, the number of last epochs' checkpoints to average; ``metric``, what is scored by it where
-            that is not what the data is prepared for; ``cache-window``, ``cache-theta``, ``cache-weight``: a language
-            model's continuous cache, where no search is to choose it
+            that is not what the data is prepared for; :data:`TOKENIZE_OPTIONS`, where the language does not decide;
+            ``cache-window``, ``cache-theta``, ``cache-weight``: a language model's continuous cache, where no search is
+            to choose it
         paper: ``table`` and ``row``, where the paper's figures are in ``configs/tables/``
         extensions: files of the user's own with metrics or layers, those of the bases first
     """

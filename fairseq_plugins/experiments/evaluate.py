@@ -23,8 +23,8 @@ from . import configuration as configurations
 from . import fairseq_commands, processes, records, results
 from .attention import over_development_set
 from .command_line import ScriptParser, main_of, started, work_folder
-from .configuration import Configuration
-from .decoding import Decoding, decoding_of, metric_of
+from .configuration import TOKENIZE_OPTIONS, Configuration
+from .decoding import Decoding, decoding_of, metric_of, tokenized_by
 from .prepared_data import PreparedData
 
 
@@ -38,6 +38,8 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--subset", default="test")
     parser.add_argument("--gpus", type=int, choices=(0, 1))
     parser.add_argument("--record", action="store_true")
+    for option in TOKENIZE_OPTIONS:
+        parser.add_argument(f"--{option}")
     path, options, extra = parser.parse_after("CONFIG", arguments)
     configuration = configurations.load(path)
     work = work_folder(options.work or configuration.default_work)
@@ -50,8 +52,13 @@ def main(arguments: Sequence[str]) -> None:
     subset = data.preparation.split_of(options.subset)
     name = data.preparation.splits.get(subset, {}).get("name", subset)
     metric = metric_of(configuration, data)
+    said = {option: getattr(options, option.replace("-", "_")) for option in TOKENIZE_OPTIONS}
+    tokenizers = {option: tokenizer for option, tokenizer in said.items() if tokenizer is not None}
+    for option, tokenizer in tokenizers.items():
+        metric = tokenized_by(metric, option, tokenizer)
     decoding = decoding_of(metric)
     references = decoding.references(data, subset)
+    remarks = metric.remarks(references)  # what is not installed is said before minutes of decoding
     average = configuration.average if options.average is None else options.average
     data.verify(subset)
     checkpoint = options.checkpoint or own_checkpoint(work / "checkpoints", average)
@@ -71,6 +78,7 @@ def main(arguments: Sequence[str]) -> None:
         speed = decoding.speed(unfinished)
         scores = {
             **metric.scores(outputs, references),
+            "tokenizer": metric.tokenizer,
             "decode_sentences_per_second": speed,
             "checkpoint": checkpoint,
             "generate_command": processes.shown(command),
@@ -90,7 +98,7 @@ def main(arguments: Sequence[str]) -> None:
     if subset.startswith("test") and (paper := configuration.paper_row()) is not None:
         row["paper"] = paper_cell(metric, paper, name)
     print(table([{**row, "sentences/s": speed}]))
-    print("\n".join(explanations(metric, scores)))
+    print("\n".join([*explanations(metric, scores), *remarks]))
     for warning in warnings_of(log):
         print(f"warning: {warning}")
     if (attention := over_development_set(checkpoint, data, work)) is not None:
@@ -100,6 +108,7 @@ def main(arguments: Sequence[str]) -> None:
     print(f"outputs: {log.parent}; scores: {work / 'results.json'}")
     if options.record:
         rows = metric.statistics(outputs, references)
+        extra += [f"--{option}={tokenizer}" for option, tokenizer in tokenizers.items()]
         written = records.record(configuration, data, work, average, name, scores, extra, statistics=rows)
         print(f"record: {written}")
 
