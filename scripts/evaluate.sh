@@ -3,7 +3,7 @@
 # for, or that the configuration names (evaluate: {metric: NAME}).
 #
 #   scripts/evaluate.sh CONFIG [--work DIR] [--data DIR] [--checkpoint FILE] [--average N] [--subset NAME] [--gpus N]
-#                       [--record] [FAIRSEQ-GENERATE OPTIONS...]
+#                       [--record] [--sacrebleu-tokenize NAME] [--rouge-tokenize NAME] [FAIRSEQ-GENERATE OPTIONS...]
 #
 #   CONFIG             the YAML file that was given to scripts/train.sh
 #   --work DIR         the work folder that was given to scripts/train.sh (work/<dataset>/<model> by default)
@@ -15,6 +15,12 @@
 #   --record           also writes the run to results/<dataset>/<model>/, for the tables of docs/results.md; then run
 #                      scripts/update_docs.sh. What the scores are sums of, sentence by sentence, is in a .npz file
 #                      beside it. FAIRSEQ_PLUGINS_RESULTS=DIR takes another folder than results/
+#   --sacrebleu-tokenize NAME
+#                      what cuts text for sacreBLEU: 13a, zh, ja-mecab, ko-mecab, intl, char ...; the language decides by
+#                      default
+#   --rouge-tokenize NAME
+#                      what ROUGE counts: rouge-score (runs of a-z and 0-9) or unicode (words of all letters); the
+#                      language decides by default
 #
 # Further options are passed on to fairseq-generate and win over the configuration: scripts/evaluate.sh CONFIG --beam 10
 # Of classifiers and rankers fairseq-validate is run instead, and generate/<subset>.predicted.tsv says what they predict.

@@ -99,6 +99,9 @@ def _metric(arguments: argparse.Namespace) -> Metric:
         if any(getattr(arguments, name.replace("-", "_")) for name in foreign):
             shown = " and ".join(f"--{name}" for name in other.options)
             raise InputError(f"{shown} are {other.label}'s, and {metric.label} has none of them; leave them out")
+        option = other.tokenize_option
+        if option != metric.tokenize_option and getattr(arguments, option.replace("-", "_"), None):
+            raise InputError(f"--{option} is {other.label}'s, and {metric.label} has none; leave it out")
     return metric.configured(arguments)
 
 

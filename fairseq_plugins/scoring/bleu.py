@@ -138,13 +138,13 @@ class Bleu(Metric):
     columns = (TOKENIZED, SACREBLEU)
     tokenize_option = "sacrebleu-tokenize"
     tokenizers = SACREBLEU_TOKENIZERS
+    tokenize_help = f"sacreBLEU of text, by {', '.join(SACREBLEU_TOKENIZERS)}"
     options = {
         "tokenize": {
             "choices": tuple(_COLUMNS),
             "help": "none (default): BLEU of the tokens as they are; 13a: sacreBLEU of text, by 13a or what the "
             "language of the references wants",
         },
-        tokenize_option: {"metavar": "NAME", "help": f"sacreBLEU of text, by {', '.join(SACREBLEU_TOKENIZERS)}"},
         "lowercase": {"action": "store_true", "help": "BLEU without regard to case"},
     }
 

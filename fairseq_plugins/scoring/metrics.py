@@ -138,10 +138,11 @@ class Metric(ABC):
     options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Its own options in commands that score files: name → what argparse takes."""
     tokenize_option: ClassVar[str] = ""
-    """Which of these says how text is cut into tokens, in the place of what the language wants; evaluations and
-    configurations take it too. Empty where there is none."""
+    """That which says what cuts text into tokens, where the language does not decide; evaluations and configurations
+    take it too. Empty where there is none."""
     tokenizers: ClassVar[tuple[str, ...]] = ()
-    """What that option may say."""
+    """What it may say."""
+    tokenize_help: ClassVar[str] = ""
     tokenizer: str | None = None
     """What it says; None where the language decides."""
 
@@ -297,6 +298,8 @@ class Metric(ABC):
         """Adds the metric's own options to a command that scores files."""
         for name, settings in self.options.items():
             parser.add_argument(f"--{name}", **settings)
+        if self.tokenize_option:
+            parser.add_argument(f"--{self.tokenize_option}", metavar="NAME", help=self.tokenize_help)
 
     def configured(self, arguments: argparse.Namespace) -> Metric:
         """The metric as its own options want it."""

@@ -131,13 +131,10 @@ class Rouge(Metric):
     )
     tokenize_option = "rouge-tokenize"
     tokenizers = tuple(TOKENIZERS)
-    options = {
-        tokenize_option: {
-            "metavar": "NAME",
-            "help": "what ROUGE counts: rouge-score (runs of a-z and 0-9) or unicode (words of all letters; characters "
-            "in Chinese, Japanese, Thai, Lao, Khmer, Burmese); default: as the language of the references wants it",
-        }
-    }
+    tokenize_help = (
+        "what ROUGE counts: rouge-score (runs of a-z and 0-9) or unicode (words of all letters; characters in scripts "
+        "without spaces); default: as the language of the references wants it"
+    )
 
     @property
     def title(self) -> str:
