@@ -47,14 +47,14 @@ def bleu(tokenize: str = "none", lowercase: bool = False) -> BLEU:
     return _sacrebleu(tokenize, lowercase)
 
 
-def _sacrebleu(tokenize: str, lowercase: bool, **options: bool) -> BLEU:
-    """sacrebleu's metric; ``options`` are its own.
+def _sacrebleu(tokenize: str, lowercase: bool, is_of_sentences: bool = False) -> BLEU:
+    """sacrebleu's metric: of a corpus, or of single sentences, which have no n-grams longer than they are.
 
     Raises:
         InputError: the tokenizer's packages are not installed, or its model cannot be had.
     """
     try:
-        return BLEU(tokenize=tokenize, lowercase=lowercase, **options)
+        return BLEU(tokenize=tokenize, lowercase=lowercase, force=is_of_sentences, effective_order=is_of_sentences)
     except (RuntimeError, ImportError) as error:
         package = _PACKAGES.get(tokenize)
         remedy = f"run pip install '{package}'" if package else f"it says: {last_words(str(error).splitlines())}"
@@ -75,7 +75,7 @@ def tokenizer_of(language: str) -> str:
     Args:
         language: the name of the target's side, such as ``zh``; it need be none of a language
     """
-    return BLEU._TOKENIZER_MAP.get(language_code(language), DEFAULT)
+    return BLEU._TOKENIZER_MAP.get(language_code(language) or "", DEFAULT)
 
 
 def has_hardly_spaces(lines: Iterable[str]) -> bool:
@@ -118,7 +118,7 @@ def sentence_bleu(
 
     Args: as for :func:`sentence_statistics` and :func:`bleu`.
     """
-    metric = _sacrebleu(tokenize, lowercase, force=True, effective_order=True)
+    metric = _sacrebleu(tokenize, lowercase, is_of_sentences=True)
     pairs = zip(hypotheses, *references, strict=True)
     return np.array([metric.sentence_score(hypothesis, targets).score for hypothesis, *targets in pairs])
 
