@@ -80,6 +80,8 @@ PREPARATIONS = {
     "pixels": Command("corpora.generated_sequences", "MNIST's digits, pixel by pixel", "pixels"),
 }
 
+PREPARE = "prepare a data set, or text of your own"
+
 
 def main() -> None:
     """Runs the command line."""
@@ -101,7 +103,7 @@ def _chosen(arguments: Sequence[str]) -> tuple[Command, Sequence[str]]:
     if arguments[:1] == ["prepare"]:
         summaries = {name: command.summary for name, command in PREPARATIONS.items()}
         return _named(PREPARATIONS, arguments[1:], _parser("prepare", "NAME", summaries))
-    summaries = {"prepare": "prepare a data set, or text of your own"}
+    summaries = {"prepare": PREPARE}
     summaries |= {name: command.summary for name, command in COMMANDS.items()}
     return _named(COMMANDS, arguments, _parser("", "COMMAND", summaries))
 

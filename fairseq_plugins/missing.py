@@ -17,6 +17,7 @@ EXTRAS = {
     "nltk": "train",
     "omegaconf": "train",
     "pytrec_eval": "train",
+    "regex": "train",
     "rouge_score": "train",
     "sacrebleu": "train",
     "sacremoses": "train",

@@ -28,6 +28,7 @@ FORBIDDEN = {
     "samples.py": ("fairseq", "torch"),
     "limits.py": ("fairseq", "torch"),
     "fairseq_program.py": ("fairseq", "torch"),
+    "languages.py": ("fairseq", "torch"),
 }
 
 # What of ours a room may import, beside what is in it.
@@ -35,8 +36,9 @@ OURS = {
     "errors.py": (),
     "files.py": ("errors",),
     "versions.py": (),
-    "corpora": ("errors", "files", "versions", "fairseq_program"),
+    "corpora": ("errors", "files", "versions", "fairseq_program", "languages"),
     "fairseq_program.py": (),
+    "languages.py": (),
     "extensions.py": ("errors",),
     "terminal.py": (),
     "samples.py": (),
@@ -48,7 +50,7 @@ OURS = {
     "limits.py": (),
     "compat": ("limits",),
     "features": ("compat", "errors", "files"),
-    "scoring": ("errors", "files"),
+    "scoring": ("errors", "files", "languages"),
     "experiments": (
         *("errors", "files", "versions", "extensions", "terminal", "checkpoints", "limits", "register", "__path__"),
         *("samples", "fairseq_program"),

@@ -20,8 +20,9 @@ from fairseq_plugins.corpora.labelled_texts import (
     prepare,
 )
 from fairseq_plugins.corpora.lines import read_sentences
-from fairseq_plugins.corpora.tokenizers import TOKENIZERS
+from fairseq_plugins.corpora.tokenizers import TOKENIZERS, note_moses_rules
 from fairseq_plugins.errors import InputError, nearest
+from fairseq_plugins.languages import moses_language
 
 VALID_SHARE = 0.1
 """Of the training set, where no validation set is given."""
@@ -159,12 +160,14 @@ def main(arguments: Sequence[str]) -> None:
             group = " ".join(values[-1].split()) if options.group else ""
             yield Example(tuple(values[:count]), label, place, group, of_tags)
 
+    if options.tokenizer == "moses":
+        note_moses_rules([options.language], "--language")
     inputs = {name: [path] for name in ("train", "valid", "test") if (path := getattr(options, name)) is not None}
     preparation = LabelledTextsPreparation(
         texts=options.text,
         given="tokens" if tags else options.given,
         tokenizer=options.tokenizer,
-        language=options.language,
+        language=moses_language(options.language),
         lowercase=options.lowercase,
         valid_share=None if options.valid else options.valid_share,
         is_ranking=options.group is not None,

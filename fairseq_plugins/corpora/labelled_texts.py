@@ -139,7 +139,9 @@ class LabelledTextsPreparation(Preparation):
     @functools.cached_property
     def codec(self) -> Codec:
         """Text ↔ what fairseq reads."""
-        return Codec(Tokenizer(self.language, self.tokenizer, self.escape, self.lowercase))
+        # As the record has it: those of earlier versions gave Moses names as they were.
+        language = self.language.split("_")[0]
+        return Codec(Tokenizer(language, self.tokenizer, self.escape, self.lowercase, moses_language=language))
 
     def encode(self, text: str) -> str:
         """New text → tokens, as those of the corpus."""

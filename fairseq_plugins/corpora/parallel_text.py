@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 
 from fairseq_plugins.command_parser import CommandParser
@@ -13,7 +14,9 @@ from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments, note_unknown_metric
 from fairseq_plugins.corpora.subwords import add_bpe_arguments
-from fairseq_plugins.corpora.tokenizers import TOKENIZERS
+from fairseq_plugins.corpora.tokenizers import TOKENIZERS, note_moses_rules
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.languages import MOSES, language_code, moses_language
 
 METRICS = ("bleu", "rouge")
 """Those that are known here; an extension may have others."""
@@ -48,6 +51,11 @@ def parser() -> CommandParser:
         metavar="NAME[,NAME]",
         help="of the source before tokenisation: nfkc (half-width letters and punctuation), simplified (Chinese)",
     )
+    options.add_argument(
+        "--moses-language",
+        metavar="CODE[,CODE]",
+        help="whose rules Moses has, for both sides or for SRC and TGT; default: those of SRC and TGT",
+    )
     options.add_argument("--no-escape", action="store_true", help="Moses tokens with & < > ' \" | [ ] as they are")
     options.add_argument(
         "--metric", default="bleu", metavar="NAME", help="bleu, rouge, or an extension's; default: %(default)s"
@@ -65,10 +73,37 @@ def parser() -> CommandParser:
     return options
 
 
+def _moses_languages(options: argparse.Namespace) -> dict[str, str]:
+    """Language → that whose rules Moses has for it, as ``--moses-language`` says.
+
+    Raises:
+        InputError: it names none, or more than two, or neither side has Moses' tokens.
+    """
+    languages = (options.src_lang, options.tgt_lang)
+    kinds = (options.source_tokenizer or options.tokenizer, options.tokenizer)
+    sides = [language for language, kind in zip(languages, kinds, strict=True) if kind == "moses"]
+    if options.moses_language is None:
+        note_moses_rules(sides, "--moses-language")
+        return {}
+    if not sides:
+        raise InputError("--moses-language is for Moses' tokens: give --tokenizer moses too, or leave it out")
+    codes = options.moses_language.split(",")
+    if len(codes) > 2:
+        raise InputError(f"--moses-language {options.moses_language}: give one code, or two as SOURCE,TARGET")
+    for code in codes:
+        if language_code(code) not in MOSES:
+            raise InputError(
+                f"--moses-language {code}: Moses has no rules for it; there are {', '.join(sorted(MOSES))}"
+            )
+    named = zip(languages, codes * (3 - len(codes)), strict=True)
+    return {language: moses_language(code) for language, code in named if language in sides}
+
+
 def main(arguments: Sequence[str]) -> None:
     """Prepares it."""
     options = parser().parse_args(arguments)
     languages = (options.src_lang, options.tgt_lang)
+    moses_languages = _moses_languages(options)
     inputs = {"train": side_files(options.train, languages)}
     if options.valid:
         inputs["valid"] = side_files(options.valid, languages)
@@ -81,6 +116,7 @@ def main(arguments: Sequence[str]) -> None:
         lowercase=options.lowercase,
         tokenizer=options.tokenizer,
         source_tokenizer=options.source_tokenizer,
+        moses_languages=moses_languages,
         source_normalization=list(filter(None, options.source_normalization.split(","))),
         escape=not options.no_escape,
         min_length=options.min_length,

@@ -30,9 +30,10 @@ from fairseq_plugins.corpora.lines import map_lines, read_sentences, text_writer
 from fairseq_plugins.corpora.pipeline import Run, add_run_arguments, note_unknown_metric
 from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, UNKNOWN, check_symbols
-from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer
+from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer, note_moses_rules
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_directory, read_lines
+from fairseq_plugins.languages import moses_language
 
 UNITS = ("words", "characters")
 METRICS = {"words": "perplexity", "characters": "bits_per_character"}
@@ -115,7 +116,9 @@ class RunningTextPreparation(Preparation):
 
     @functools.cached_property
     def _codec(self) -> Codec:
-        tokenizer = Tokenizer(self.language, self.tokenizer, escape=False, lowercase=self.lowercase)
+        # As the record has it: those of earlier versions gave Moses names as they were.
+        language = self.language.split("_")[0]
+        tokenizer = Tokenizer(language, self.tokenizer, escape=False, lowercase=self.lowercase, moses_language=language)
         return Codec(tokenizer, unknown_words=self.unknown_words)
 
 
@@ -257,10 +260,12 @@ def main(arguments: Sequence[str]) -> None:
     inputs = {"train": options.train, "valid": options.valid}
     inputs |= {f"test{number or ''}": path for number, path in enumerate(tests)}
     metric = options.metric or METRICS[units]
+    if options.tokenizer == "moses":
+        note_moses_rules([options.language], "--language")
     note_unknown_metric(metric, METRICS.values(), "running text")
     preparation = RunningTextPreparation(
         units=units,
-        language=options.language,
+        language=moses_language(options.language),
         tokenizer=options.tokenizer,
         lowercase=options.lowercase,
         # Among characters, "<unk>" is five of them.

@@ -21,10 +21,12 @@ from ..errors import InputError, nearest
 from ..files import read_lines
 from ..package_files import CONFIGURATIONS
 
+TOKENIZE_OPTIONS = ("rouge-tokenize", "sacrebleu-tokenize")
+"""Of metrics: what cuts text into tokens; ``evaluate`` has them too."""
 # The keys that are ours; those of train and generate are fairseq's.
 KEYS = {
     "data": ("folder",),
-    "evaluate": ("average", "metric", "cache-window", "cache-theta", "cache-weight"),
+    "evaluate": ("average", "metric", *TOKENIZE_OPTIONS, "cache-window", "cache-theta", "cache-weight"),
     "paper": ("table", "row"),
 }
 SECTIONS = ("base", "extensions", "recipe", "recipes", "data", "train", "generate", "evaluate", "paper")
@@ -67,8 +69,9 @@ class Configuration:
         train: options of fairseq-train, without the leading dashes
         generate: options of fairseq-generate
         evaluate: ``average``, the number of last epochs' checkpoints to average; ``metric``, what is scored by it where
-            that is not what the data is prepared for; ``cache-window``, ``cache-theta``, ``cache-weight``: a language
-            model's continuous cache, where no search is to choose it
+            that is not what the data is prepared for; :data:`TOKENIZE_OPTIONS`, where the language does not decide;
+            ``cache-window``, ``cache-theta``, ``cache-weight``: a language model's continuous cache, where no search is
+            to choose it
         paper: ``table`` and ``row``, where the paper's figures are in ``configs/tables/``
         extensions: files of the user's own with metrics or layers, those of the bases first
     """

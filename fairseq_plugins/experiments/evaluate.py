@@ -24,8 +24,8 @@ from . import configuration as configurations
 from . import fairseq_commands, processes, records, results
 from .attention import over_development_set
 from .command_line import started, work_folder
-from .configuration import Configuration
-from .decoding import Decoding, decoding_of, metric_of
+from .configuration import TOKENIZE_OPTIONS, Configuration
+from .decoding import Decoding, decoding_of, metric_of, tokenized_by
 from .prepared_data import PreparedData
 
 _NOTES = """\
@@ -40,6 +40,13 @@ the order of the set, and the scores to results.json.
 Of a language model (docs/language_models.md) each token's probability is written,
 generate/<subset>.log_probabilities.txt. --cache reads the set with the continuous cache, and keeps those results apart
 ("test with cache")."""
+
+_TOKENIZE_HELP = {
+    "sacrebleu-tokenize": "what cuts text for sacreBLEU: 13a, zh, ja-mecab, ko-mecab, intl, char ... (default: what "
+    "the target language wants)",
+    "rouge-tokenize": "what ROUGE counts: rouge-score (runs of a-z and 0-9) or unicode (words of all letters; default: "
+    "what the target language wants)",
+}
 
 
 def parser() -> CommandParser:
@@ -76,6 +83,8 @@ def parser() -> CommandParser:
         help="also write the run to results/<dataset>/<model>/, or below FAIRSEQ_PLUGINS_RESULTS, for the tables of "
         "docs/results.md; what the scores are sums of, sentence by sentence, goes into a .npz file beside it",
     )
+    for option, help_text in _TOKENIZE_HELP.items():
+        options.add_argument(f"--{option}", metavar="NAME", help=help_text)
     return options
 
 
@@ -94,8 +103,13 @@ def main(arguments: Sequence[str]) -> None:
     subset = data.preparation.split_of(options.subset)
     name = data.preparation.splits.get(subset, {}).get("name", subset)
     metric = metric_of(configuration, data)
+    said = {option: getattr(options, option.replace("-", "_")) for option in TOKENIZE_OPTIONS}
+    tokenizers = {option: tokenizer for option, tokenizer in said.items() if tokenizer is not None}
+    for option, tokenizer in tokenizers.items():
+        metric = tokenized_by(metric, option, tokenizer)
     decoding = decoding_of(metric)
     references = decoding.references(data, subset)
+    remarks = metric.remarks(references)  # what is not installed is said before minutes of decoding
     average = configuration.average if options.average is None else options.average
     data.verify(subset)
     checkpoint = options.checkpoint or own_checkpoint(work / "checkpoints", average)
@@ -115,6 +129,7 @@ def main(arguments: Sequence[str]) -> None:
         speed = decoding.speed(unfinished)
         scores = {
             **metric.scores(outputs, references),
+            "tokenizer": metric.tokenizer,
             "decode_sentences_per_second": speed,
             "checkpoint": checkpoint,
             "generate_command": processes.shown(command),
@@ -134,7 +149,7 @@ def main(arguments: Sequence[str]) -> None:
     if subset.startswith("test") and (paper := configuration.paper_row()) is not None:
         row["paper"] = paper_cell(metric, paper, name)
     print(table([{**row, "sentences/s": speed}]))
-    print("\n".join(explanations(metric, scores)))
+    print("\n".join([*explanations(metric, scores), *remarks]))
     for warning in warnings_of(log):
         print(f"warning: {warning}")
     if (attention := over_development_set(checkpoint, data, work)) is not None:
@@ -144,6 +159,7 @@ def main(arguments: Sequence[str]) -> None:
     print(f"outputs: {log.parent}; scores: {work / 'results.json'}")
     if options.record:
         rows = metric.statistics(outputs, references)
+        extra += [f"--{option}={tokenizer}" for option, tokenizer in tokenizers.items()]
         written = records.record(configuration, data, work, average, name, scores, extra, statistics=rows)
         print(f"record: {written}")
 

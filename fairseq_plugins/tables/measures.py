@@ -122,11 +122,12 @@ class Scores(Measure):
         self, baseline: Path, work: Path, found: Mapping[str, Any], columns: Sequence[str]
     ) -> dict[str, Comparison]:
         data = data_of(work, found)
+        tokenized = self.metric.tokenized_by(found.get("tokenizer"))
         if not self._has_several_sets:
-            metric = self.metric.only(*(self._columns[name].key for name in columns))
+            metric = tokenized.only(*(self._columns[name].key for name in columns))
             compared = self._compared(metric, baseline, work, data, "test")
             return {name: compared[self._columns[name].key] for name in columns}
-        metric = self.metric.only(self._first)
+        metric = tokenized.only(self._first)
         return {
             name: self._compared(metric, baseline, work, data, data.preparation.split_of(name))[self._first]
             for name in columns

@@ -38,7 +38,8 @@ def test_a_record_without_a_kind_is_of_pairs(tmp_path: Path) -> None:
     (tmp_path / "preparation.json").write_text(OLD)
     preparation = Preparation.load(tmp_path)
     assert type(preparation) is PairsPreparation
-    assert {"kind": "pairs", **dataclasses.asdict(preparation)} == {"kind": "pairs", **json.loads(OLD), "files": {}}
+    expected = {"kind": "pairs", **json.loads(OLD), "files": {}, "moses_languages": {"en": "en"}}
+    assert {"kind": "pairs", **dataclasses.asdict(preparation)} == expected
     assert preparation.split_of("nist04") == "test"
     assert preparation.tokenize_target("It's SO.") == "it &apos;s so ."
 

@@ -131,6 +131,12 @@ def test_options_that_differ(configuration: Configuration, data: PreparedData, w
     assert record_groups.group_of(configuration, [found]) is None
 
 
+def test_another_tokenizer_makes_another_run(configuration: Configuration, data: PreparedData, work: Path) -> None:
+    path = record(configuration, data, work, extra=["--sacrebleu-tokenize=char"])
+    assert path.stem == "seed_1_sacrebleu-tokenize_char"
+    assert records.load(path).differences == {"sacrebleu-tokenize": "char"}
+
+
 def test_options_without_effect_make_no_other_run(
     configuration: Configuration, data: PreparedData, work: Path, root: Path
 ) -> None:
