@@ -91,7 +91,12 @@ class Ensemble:
         return cls([str(architecture(state)) for state in states], models, cfg, task, folder, preparation)
 
     def translate(
-        self, lines: Sequence[str], beam: int = 5, length_penalty: float = 1.0, device: str = "cpu"
+        self,
+        lines: Sequence[str],
+        beam: int = 5,
+        length_penalty: float = 1.0,
+        device: str = "cpu",
+        no_repeat_ngram_size: int = 0,
     ) -> list[str]:
         """Translates text by beam search, as ``scripts/translate.sh`` does.
 
@@ -100,6 +105,7 @@ class Ensemble:
             beam: the number of hypotheses that are kept
             length_penalty: above 1 favours longer translations
             device: ``cpu``, ``cuda``, …
+            no_repeat_ngram_size: of so many subwords no sequence comes twice in a translation; 0 for no limit
 
         Raises:
             TypeError: ``lines`` is one text.
@@ -115,7 +121,9 @@ class Ensemble:
         self.cfg.dataset.max_tokens = max(SOURCE_TOKENS, *map(len, tokens))
         self.cfg.dataset.batch_size = None
         with _quietly():
-            hypotheses = iter(self._hub.to(device).generate(tokens, beam=beam, lenpen=length_penalty))
+            hub = self._hub.to(device)
+            limits = {"lenpen": length_penalty, "no_repeat_ngram_size": no_repeat_ngram_size}
+            hypotheses = iter(hub.generate(tokens, beam=beam, **limits))
         return [self._text(next(hypotheses)[0]["tokens"].cpu()) if line else "" for line in pieces]
 
     @functools.cached_property

@@ -60,6 +60,28 @@ def test_translations_are_those_of_the_scripts(work: Path) -> None:
     assert model.translate([""]) == [""]
 
 
+def test_no_subword_comes_twice(work: Path, tmp_path: Path) -> None:
+    """By counting, in the scripts' translations and in Python's."""
+    lines = (work / "data" / "raw" / "test.xx").read_text(encoding="utf-8").splitlines()[:12]
+    data = PreparedData.load(work / "data")
+    state = torch.load(work / "checkpoints" / "checkpoint_best.pt", weights_only=False)
+    # A model that has learned little, and hardly ends its sentences.
+    state["model"]["decoder.output_projection.bias"][2] -= 4
+    torch.save(state, tmp_path / "endless.pt")
+
+    def has_repetition(line: str) -> bool:
+        subwords = data.pairs.encode_target(line).split()
+        return len(set(subwords)) < len(subwords)
+
+    model = fairseq_plugins.load(tmp_path / "endless.pt", data=data.folder)
+    assert any(map(has_repetition, model.translate(lines, beam=2))), "there is something to forbid"
+    found = model.translate(lines, beam=2, no_repeat_ngram_size=1)
+    assert all(len(line.split()) > 1 for line in found) and not any(map(has_repetition, found))
+    assert any(map(has_repetition, model.translate(lines, beam=2))), "the next call is free again"
+    extra = ["--beam", "2", "--no-repeat-ngram-size", "1"]
+    assert translate(lines, str(tmp_path / "endless.pt"), data, 0, extra) == found
+
+
 def test_sentences_longer_than_a_batch_of_the_training(work: Path, tmp_path: Path) -> None:
     state = torch.load(work / "checkpoints" / "checkpoint_best.pt", weights_only=False)
     state["cfg"]["dataset"]["max_tokens"] = 3
