@@ -25,6 +25,7 @@ from torch import Tensor
 
 from .checkpoints import architecture, checked_checkpoint, checkpoint_of, trained_on
 from .compat.quiet_warnings import quiet_warnings
+from .corpora.codec import list_of_texts
 from .corpora.pairs import PairsPreparation
 from .errors import InputError
 from .experiments import results
@@ -108,12 +109,10 @@ class Ensemble:
             no_repeat_ngram_size: of so many subwords no sequence comes twice in a translation; 0 for no limit
 
         Raises:
-            TypeError: ``lines`` is one text.
+            TypeError: ``lines`` is one text, or one of them is no text.
             InputError: a sentence is longer than the models take.
         """
-        if isinstance(lines, str):
-            raise TypeError(f"translate takes a list of texts: translate([{lines!r}])")
-        pieces = [self.preparation.encode_source(line) for line in lines]
+        pieces = [self.preparation.encode_source(line) for line in list_of_texts("translate", lines)]
         tokens = [self._tokens(number, line) for number, line in enumerate(pieces, 1) if line]
         if not tokens:
             return [""] * len(pieces)

@@ -118,6 +118,9 @@ def test_it_says_nothing_of_its_own(work: Path, warnings: str) -> None:
 def test_bad_input(work: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"sentence 2 has \d+ tokens, but the model takes 90; split it"):
         fairseq_plugins.load(work).translate(["a", "word " * 200])
+    for value in None, float("nan"), b"a", 5:
+        with pytest.raises(TypeError, match=rf"^translate: text 1 of the list \(from 0\) is {value!r}, not a text"):
+            fairseq_plugins.load(work).translate(["a", value])
     with pytest.raises(TypeError, match=r"a list of texts: translate\(\['a word'\]\)$"):
         fairseq_plugins.load(work).translate("a word")
     with pytest.raises(InputError, match="checkpoint_best.pt: no such checkpoint"):

@@ -11,6 +11,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
+from ..corpora.codec import list_of_texts
 from ..errors import InputError
 from . import fairseq_commands, processes, results
 from .command_line import ScriptParser, main_of, standard_input, started
@@ -66,10 +67,12 @@ def translate(
             warning says so; so does one where a translation has reached its own limit
 
     Raises:
+        TypeError: ``lines`` is one text, or one of them is no text.
         InputError: fairseq-interactive refuses an option, fails, or leaves a line untranslated.
     """
     preparation = data.pairs
     longest = fairseq_commands.whole_number(extra, "--max-source-positions") or longest
+    lines = list_of_texts("translate", lines)
     encoded = [preparation.encode_source(line) for line in lines]
     for number, sentence in enumerate(encoded):
         if (length := len(sentence.split()) + 1) > longest:
