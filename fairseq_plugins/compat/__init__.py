@@ -29,6 +29,7 @@ def apply() -> None:
     from .resumed_limits import keep_limits_when_resuming
     from .resumed_schedulers import tell_schedulers_when_resuming
     from .transformer_fast_path import avoid_transformer_fast_path
+    from .validation_bleu import repair_validation_bleu
 
     defer_compiler()
     allow_checkpoint_types()
@@ -42,4 +43,5 @@ def apply() -> None:
     repair_alignments()
     repair_diverse_beam_search()
     repair_repeated_ngrams()
+    repair_validation_bleu()
     avoid_transformer_fast_path(transformer_layer.TransformerEncoderLayerBase)

@@ -340,6 +340,11 @@ def check(kind: str, command: Sequence[str], section: Section, extra: Sequence[s
         raise InputError(f"{place('beam')}: --beam {parsed.beam}: at least 1 hypothesis has to be kept")
     if kind == "train":
         _check_validation_bleu(parsed, place("eval-bleu-args"))
+        if parsed.best_checkpoint_metric == "bleu" and not getattr(parsed, "eval_bleu", False):
+            raise InputError(
+                f"{place('best-checkpoint-metric')}: --best-checkpoint-metric bleu: no BLEU is computed in training; "
+                f"add --eval-bleu"
+            )
         return command
     for key, reason in SOMETHING_ELSE.items():
         name = key.replace("-", "_")

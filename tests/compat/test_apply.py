@@ -9,6 +9,7 @@ from fairseq.models import distributed_fairseq_model
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.search import DiverseBeamSearch
 from fairseq.tasks import FairseqTask
+from fairseq.tasks.translation import TranslationTask
 from fairseq.trainer import Trainer
 
 from fairseq_plugins import compat, features
@@ -27,6 +28,7 @@ def test_applying_again_changes_nothing() -> None:
         (FairseqTask, "get_batch_iterator"),
         (DiverseBeamSearch, "step"),
         (NGramRepeatBlock, "forward"),
+        (TranslationTask, "reduce_metrics"),
         (Dictionary, "add_from_file"),
         (Trainer, "state_dict"),
         (Trainer, "save_checkpoint"),

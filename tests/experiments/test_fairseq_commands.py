@@ -170,6 +170,14 @@ def of_the_command_line(key: str) -> list[str]:
     return [f"--{key}"] if value == "true" else [f"--{key}", value]
 
 
+def test_a_best_checkpoint_by_what_is_not_computed(tmp_path: Path, data: PreparedData) -> None:
+    path = write(tmp_path, model="train:\n  arch: lstm\n  best-checkpoint-metric: bleu")
+    expected = "--best-checkpoint-metric bleu: no BLEU is computed in training; add --eval-bleu$"
+    with pytest.raises(InputError, match=f"^{path}, line 3: {expected}"):
+        commands.train_command(configurations.load(path), data, tmp_path, 0, [])
+    assert commands.train_command(configurations.load(path), data, tmp_path, 0, ["--eval-bleu"])[-1] == "--eval-bleu"
+
+
 @pytest.mark.parametrize("key", SOMETHING_ELSE)
 def test_what_would_score_something_else(tmp_path: Path, data: PreparedData, key: str) -> None:
     """In a configuration and on the command line."""
