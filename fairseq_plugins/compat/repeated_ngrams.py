@@ -33,13 +33,13 @@ def forbid_repetitions(
 
     Args:
         tokens: (B, L), the hypotheses of all sentences; what a sentence begins with comes before ``step`` words
-        lprobs: (B, V), of the next word
+        lprobs: (B, V), of the next word; changed in place, as fairseq's own does
         bsz: how many sentences, of ``beam_size`` hypotheses each; only B counts
         beam_size: see ``bsz``
         step: how many words each hypothesis has
 
     Returns:
-        (B, V), with -∞ for what would be a repetition. The end of a sentence never is one.
+        ``lprobs``, with -∞ for what would be a repetition. The end of a sentence never is one.
     """
     size = self.no_repeat_ngram_size
     if step < size:
@@ -48,9 +48,9 @@ def forbid_repetitions(
     ngrams = written.unfold(1, size, 1)
     context = written[:, None, step + 1 - size :]
     is_repeated = (ngrams[..., :-1] == context).all(-1)
-    # One column more, for the last words of all other n-grams.
-    last = ngrams[..., -1].masked_fill(~is_repeated, lprobs.size(1))
-    is_forbidden = torch.zeros(lprobs.size(0), lprobs.size(1) + 1, dtype=torch.bool, device=lprobs.device)
-    is_forbidden.scatter_(1, last, True)
-    allowed = lprobs.masked_fill(is_forbidden[:, :-1], -torch.inf)
-    return torch.where(allowed.gt(-torch.inf).any(1, keepdim=True), allowed, lprobs)
+    last = ngrams[..., -1]
+    before = lprobs.gather(1, last)
+    # The lesser of two values: other n-grams end with the same word, and forbid nothing.
+    lprobs.scatter_reduce_(1, last, before.masked_fill(is_repeated, -torch.inf), "amin")
+    is_stuck = lprobs.amax(1, keepdim=True).eq(-torch.inf)
+    return lprobs.scatter_(1, last, torch.where(is_stuck, before, lprobs.gather(1, last)))

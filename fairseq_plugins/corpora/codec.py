@@ -19,11 +19,11 @@ def list_of_texts(function: str, texts: Iterable[str]) -> list[str]:
     """
     if isinstance(texts, str):
         raise TypeError(f"{function} takes a list of texts: {function}([{texts!r}])")
-    texts = list(texts)
-    for index, text in enumerate(texts):
+    listed = list(texts)
+    for index, text in enumerate(listed):
         if not isinstance(text, str):
             raise TypeError(f"{function}: text {index} of the list (from 0) is {text!r}, not a text (str)")
-    return texts
+    return listed
 
 
 class Word(NamedTuple):
