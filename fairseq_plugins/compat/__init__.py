@@ -24,10 +24,12 @@ def apply() -> None:
     from .last_batch import keep_last_batch
     from .numpy_aliases import restore_numpy_aliases
     from .padded_alignments import repair_alignments
+    from .repeated_ngrams import repair_repeated_ngrams
     from .resumed_batches import keep_batches_when_resuming
     from .resumed_limits import keep_limits_when_resuming
     from .resumed_schedulers import tell_schedulers_when_resuming
     from .transformer_fast_path import avoid_transformer_fast_path
+    from .validation_bleu import repair_validation_bleu
 
     defer_compiler()
     allow_checkpoint_types()
@@ -40,4 +42,6 @@ def apply() -> None:
     allow_bfloat16_without_tpu()
     repair_alignments()
     repair_diverse_beam_search()
+    repair_repeated_ngrams()
+    repair_validation_bleu()
     avoid_transformer_fast_path(transformer_layer.TransformerEncoderLayerBase)

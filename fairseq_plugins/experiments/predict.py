@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
 from ..command_parser import CommandParser
+from ..corpora.codec import list_of_texts
 from ..errors import InputError
 from . import fairseq_commands, processes, results
 from .classification import Prediction, labelled_texts, predictions
@@ -84,6 +85,7 @@ def predict(
         extra: further options of fairseq-validate
 
     Raises:
+        TypeError: ``lines`` is one text, or one of them is no text.
         InputError: a line has not as many texts as the model reads, the model reads tags, or fairseq-validate fails.
     """
     preparation = labelled_texts(data)
@@ -92,6 +94,7 @@ def predict(
             f"{checkpoint}: the model reads a part-of-speech tag for each word, and plain text has none; prepare the "
             f"data without tags (prepare_entailment.sh --no-tags) and train a model on that"
         )
+    lines = list_of_texts("predict", lines)
     encoded: list[str] = []
     for number, line in enumerate(lines, 1):
         texts = line.split("\t")

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
 from ..command_parser import CommandParser
+from ..corpora.codec import list_of_texts
 from ..errors import InputError
 from . import fairseq_commands, processes, results
 from .command_line import standard_input, started
@@ -91,10 +92,12 @@ def translate(
             warning says so; so does one where a translation has reached its own limit
 
     Raises:
+        TypeError: ``lines`` is one text, or one of them is no text.
         InputError: fairseq-interactive refuses an option, fails, or leaves a line untranslated.
     """
     preparation = data.pairs
     longest = fairseq_commands.whole_number(extra, "--max-source-positions") or longest
+    lines = list_of_texts("translate", lines)
     encoded = [preparation.encode_source(line) for line in lines]
     for number, sentence in enumerate(encoded):
         if (length := len(sentence.split()) + 1) > longest:

@@ -6,8 +6,10 @@ from fairseq import options, utils
 from fairseq.data import Dictionary, data_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.models import distributed_fairseq_model
+from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.search import DiverseBeamSearch
 from fairseq.tasks import FairseqTask
+from fairseq.tasks.translation import TranslationTask
 from fairseq.trainer import Trainer
 
 from fairseq_plugins import compat, features
@@ -25,6 +27,8 @@ def test_applying_again_changes_nothing() -> None:
         (FairseqTask, "inference_step"),
         (FairseqTask, "get_batch_iterator"),
         (DiverseBeamSearch, "step"),
+        (NGramRepeatBlock, "forward"),
+        (TranslationTask, "reduce_metrics"),
         (Dictionary, "add_from_file"),
         (Trainer, "state_dict"),
         (Trainer, "save_checkpoint"),

@@ -188,6 +188,16 @@ def test_unknown_words_of_a_prompt(model: LanguageModel, caplog: pytest.LogCaptu
     assert "the prompt has words that the model does not know, and reads as <unk>: zebra" in caplog.text
 
 
+@pytest.mark.parametrize("value", [None, 5, b"a"], ids=repr)
+def test_what_is_no_text(model: LanguageModel, value: object) -> None:
+    with pytest.raises(TypeError, match=rf"^the prompt is {value!r}, not a text"):
+        sample(model, 3, 1, prompt=value)
+    with pytest.raises(TypeError, match=rf"^encoded: text 1 of the list \(from 0\) is {value!r}, not a text"):
+        model.encoded(["a", value], "it")
+    with pytest.raises(TypeError, match="^encoded takes a list of texts"):
+        model.encoded("a word", "it")
+
+
 def test_empty_lines_are_drawn(tmp_path: Path) -> None:
     for split in ("train", "valid"):
         (tmp_path / f"{split}.txt").write_text("ba di\n\n" * 40, encoding="utf-8")
