@@ -104,9 +104,9 @@ class PairsPreparation(Preparation):
         for name in self.source_normalization:
             if name not in NORMALIZATIONS:
                 raise InputError(f"unknown normalization {name!r}: choose from {', '.join(NORMALIZATIONS)}")
-        # A record that names none is of an earlier version, which gave Moses the names as they were.
-        by_name = _before_underscore if self.splits else moses_language
-        self.moses_languages = {name: self.moses_languages.get(name) or by_name(name) for name in self._moses_sides()}
+        self.moses_languages = {
+            name: self.moses_languages.get(name) or moses_language(name) for name in self._moses_sides()
+        }
         for name in ("min_length", "max_length", "ratio", "bpe_size", "dictionary_size"):
             if (value := getattr(self, name)) is not None and not 0 < value < math.inf:
                 raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive, and a number")
@@ -432,11 +432,6 @@ class PairsRun(Run):
             for language in self.languages:
                 name = f"{split}.{'-'.join(self.languages)}.{language}"
                 shutil.copyfile(self.output / "bpe" / f"{split}.{language}", folder / name)
-
-
-def _before_underscore(language: str) -> str:
-    """``de`` of ``de_AT``."""
-    return language.split("_")[0]
 
 
 def _new_count() -> dict[str, Any]:

@@ -93,11 +93,6 @@ class Run(ABC):
     def results(self) -> dict[str, Any]:
         """What came out of the steps: values for the fields of the record that say so."""
 
-    def confirmed(self, differing: list[str], prepared: Preparation) -> list[str]:
-        """What of a prepared folder is otherwise: without what its record, of an earlier version, does not say yet and
-        its files show to be the same."""
-        return differing
-
     def prepare(self) -> Preparation:
         """Prepares the corpus.
 
@@ -115,8 +110,7 @@ class Run(ABC):
         plan = {**self.preparation.choices(), "splits": self.given}
         if (self.output / PREPARATION).exists():
             prepared = Preparation.load(self.output)
-            differing = _differences(plan, {**prepared.choices(), "splits": prepared.splits})
-            if differing := self.confirmed(differing, prepared):
+            if differing := _differences(plan, {**prepared.choices(), "splits": prepared.splits}):
                 raise InputError(
                     f"{self.output} was prepared otherwise ({', '.join(differing)}): remove it, or name another folder"
                 )

@@ -62,7 +62,7 @@ class RunningTextPreparation(Preparation):
     """The most types of the dictionary, fairseq's four symbols among them; None for all."""
     keeps_spaces: bool = False
     """Whether every character of a line is a token. Else runs of white space are a space, and none is at the ends: so
-    in Penn Treebank, whose lines lie between spaces, and in records of earlier versions."""
+    in Penn Treebank, whose lines lie between spaces."""
     metric: str = dataclasses.field(default="perplexity", kw_only=True)
 
     def __post_init__(self) -> None:

@@ -130,8 +130,7 @@ class Generation:
 
     def read(self, folder: Path, data: PreparedData, subset: str) -> Outputs:
         tokens, text, probabilities = self._files(folder, data, subset)
-        numbers = read_numbers(probabilities) if probabilities.is_file() else None
-        return Outputs(list(read_lines(tokens)), list(read_lines(text)), numbers)
+        return Outputs(list(read_lines(tokens)), list(read_lines(text)), read_numbers(probabilities))
 
     def speed(self, log: Path) -> float | None:
         """Of beam search alone."""

@@ -36,7 +36,7 @@ RESERVED = {
     ),
 }
 RESERVED_IN = {
-    "validate": {"valid-subset": "say --subset NAME to scripts/evaluate.sh"},
+    "validate": {"valid-subset": "say --subset NAME to 'fairseq-plugins evaluate'"},
     "interactive": {"input": "the text comes on the standard input"},
 }
 """What else the scripts say themselves, in one of fairseq's commands."""

@@ -300,7 +300,7 @@ class StreamingLanguageModelingTask(FairseqTask):
 
     def set_checkpoint_dict(self, content: dict[str, Any]) -> None:
         """Goes on from a checkpoint; :meth:`train_step` refuses to, in the middle of an epoch of other windows."""
-        states, windows = content["states"], content.get("windows", self.windows_options)
+        states, windows = content["states"], content["windows"]
         rank, world = _rank_and_world()
         saved = "the checkpoint was saved in the middle of an epoch"
         instead = "or say --reset-dataloader to keep the parameters and count epochs from 1"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -49,18 +48,3 @@ def test_the_language_of_moses(
             languages("doc-sum", "--moses-language", asked)
     with pytest.raises(InputError, match="--moses-language is for Moses' tokens: give --tokenizer moses too"):
         prepare_parallel(monkeypatch, tmp_path, "doc-sum", "--moses-language", "de")
-
-
-def test_a_record_of_an_earlier_version_gave_moses_names_as_they_were(tmp_path: Path) -> None:
-    PairsPreparation("de", "eng", tokenizer="moses").save(tmp_path)
-    path = tmp_path / "preparation.json"
-    content = json.loads(path.read_text())
-    assert content.pop("moses_languages") == {"de": "de", "eng": "en"}
-    content["splits"] = {"train": {"read": 1}}
-    path.write_text(json.dumps(content))
-    earlier = PairsPreparation.load(tmp_path)
-    assert earlier.moses_languages == {"de": "de", "eng": "eng"}
-    assert earlier.tokenize_target("It doesn't.") == "It doesn &apos; t ."
-    content["moses_languages"] = {"de": "de", "eng": "en"}
-    path.write_text(json.dumps(content))
-    assert PairsPreparation.load(tmp_path).tokenize_target("It doesn't.") == "It doesn &apos;t ."

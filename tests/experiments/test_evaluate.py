@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import shlex
 from collections.abc import Callable, Sequence
@@ -20,14 +19,13 @@ from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.scoring.bleu import Bleu
 
 from .test_configuration import write
-from .test_training_record import CHECKPOINT
 
 SENTENCES = 3
 
 
 @pytest.fixture
-def arguments(tmp_path: Path, data: PreparedData) -> list[str]:
-    """Of evaluate.sh, with a model that has 32 words on each side, and data with as many."""
+def arguments(tmp_path: Path, data: PreparedData, tiny_checkpoint: Path) -> list[str]:
+    """Of evaluate.sh, with a model that has 32 words on each side and does not say which, and data with as many."""
     for language in "de", "en":
         words = "".join(f"{language}{number} 1\n" for number in range(28))
         (data.folder / "bin" / f"dict.{language}.txt").write_text(words, encoding="utf-8")
@@ -38,7 +36,9 @@ def arguments(tmp_path: Path, data: PreparedData) -> list[str]:
     PairsPreparation("de", "en", bpe="none", splits={"test": {}, "test1": {"name": "nist05"}}).save(data.folder)
     work = tmp_path / "work"
     (work / "checkpoints").mkdir(parents=True)
-    (work / "checkpoints" / "checkpoint_best.pt").write_bytes(gzip.decompress(CHECKPOINT.read_bytes()))
+    checkpoint = torch.load(tiny_checkpoint, weights_only=True)
+    del checkpoint["dictionaries"]
+    torch.save(checkpoint, work / "checkpoints" / "checkpoint_best.pt")
     configuration = write(tmp_path, model="train: {arch: rnnsearch_iwslt_de_en}")
     return [str(configuration), "--work", str(work), "--data", str(data.folder), "--gpus", "0"]
 

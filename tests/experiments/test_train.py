@@ -12,6 +12,7 @@ import torch
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import results, train, training_statistics
+from fairseq_plugins.limits import reached_limit
 from fairseq_plugins.package_files import CONFIGURATIONS
 
 PREFIX = "2026-11-21 02:32:21 | INFO |"
@@ -60,6 +61,10 @@ def test_log_and_statistics_files_grow(tmp_path: Path, capsys: pytest.CaptureFix
     statistics = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text(encoding="utf-8").splitlines()]
     assert statistics == [numbers for numbers in LINES.values() if numbers]
     assert train.logged_parameters(tmp_path / "train.log") == 5654448
+
+
+def test_many_updates_are_easy_to_read() -> None:
+    assert reached_limit(1820, {}, 100, 0, 0) == "1,820 updates were done before, the limit of --max-update 100"
 
 
 @pytest.mark.parametrize(

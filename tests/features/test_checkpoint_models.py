@@ -26,10 +26,3 @@ def test_vectors_are_not_read_again(tmp_path: Path) -> None:
     model = build_model(whole.model, task, from_checkpoint=True)
     model.load_state_dict(weights)
     assert not model.encoder.embed_tokens.weight.requires_grad
-
-
-def test_earlier_versions_did_not_look_at_options_that_no_layer_has() -> None:
-    whole = make_configuration("recurrent_seq2seq", channels=4, **TINY)
-    with pytest.raises(InputError, match="--channels is an option of mc_rnn layers"):
-        build_model(whole.model, make_task(left_pad_target=False))
-    build_model(whole.model, make_task(left_pad_target=False), from_checkpoint=True)

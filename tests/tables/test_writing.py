@@ -77,6 +77,7 @@ class Work:
             written[split] = made
             write(work / "generate" / f"{split}.tok.en", made)
             write(work / "generate" / f"{split}.en", made)
+            write(work / "generate" / f"{split}.log_probabilities.en", ["-1"] * len(made))
             scores = {"checkpoint": "gone.pt", "generate_command": "fairseq-generate x"}
             if self.metric == "rouge":
                 rouge = corpus_rouge(made, [self.references[split]])
