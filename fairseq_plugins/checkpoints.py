@@ -11,6 +11,11 @@ PyTorch is imported where one is read: what can be said without waits for nothin
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 import logging
 import pickle

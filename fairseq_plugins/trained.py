@@ -24,12 +24,12 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from .checkpoints import architecture, checked_checkpoint, checkpoint_of, trained_on
-from .compat.quiet_warnings import quiet_warnings
 from .corpora.pairs import PairsPreparation
 from .errors import InputError
 from .experiments import results
 from .experiments.fairseq_commands import SOURCE_TOKENS
 from .experiments.prepared_data import PreparedData
+from .patches.messages import quiet_warnings
 
 
 @dataclass(frozen=True)

@@ -8,5 +8,5 @@ set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ ${1:-} != --help && ${1:-} != -h ]] || { print_help; exit 0; }
 find_python
-export PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH} FAIRSEQ_PLUGINS_REGISTER=0
+export PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH}
 exec "$PYTHON" -m fairseq_plugins.installation "$@"

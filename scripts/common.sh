@@ -69,7 +69,7 @@ exec_module() {
   find_python
   has_installed fairseq-fixed || has_installed fairseq ||
     fail "fairseq is not installed for $PYTHON: run scripts/install.sh or scripts/quickstart.sh, or name another PYTHON=..."
-  export PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH} FAIRSEQ_PLUGINS_REGISTER=0
+  export PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH}
   # Ctrl-C waits until the package can answer it; env can do that since coreutils 8.31.
   local start=()
   ! env --block-signal=INT true 2>/dev/null || start=(env --block-signal=INT)

@@ -12,6 +12,7 @@ import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import fairseq_plugins
 from fairseq_plugins.errors import InputError
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -100,6 +101,7 @@ def output_lines(stdout: str, kind: str) -> dict[int, str]:
 
 def train_in_process(*options: str | os.PathLike[str]) -> None:
     """``fairseq-train`` with these options in this process, which saves its start-up time."""
+    fairseq_plugins.register()
     from fairseq import checkpoint_utils
     from fairseq import options as fairseq_options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf

@@ -10,6 +10,7 @@ import pytest
 
 from fairseq_plugins import extensions
 from fairseq_plugins.corpora.running_text import RunningTextPreparation, RunningTextRun
+from fairseq_plugins.patches.deferred_imports import defer_imports
 from fairseq_plugins.scoring.metrics import Metric, metric_named
 from tests import texts
 
@@ -17,6 +18,8 @@ LONGEST = ("system", "faults", "benchmarks", "multi_channel")
 """Folders of the tests that run whole commands, or Triton's interpreter."""
 TOY_PERPLEXITY = Path(__file__).resolve().parent / "extensions" / "toy_perplexity.py"
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aio"]
+
+defer_imports()  # whichever test is the first to import fairseq
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,11 @@ nobody imports, puts both together.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 import importlib
 import logging

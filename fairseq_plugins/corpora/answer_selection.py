@@ -11,6 +11,11 @@ each with ``a.toks``, ``b.toks``, ``sim.txt`` and ``id.txt``. Questions without 
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -9,6 +9,11 @@ Pairs whose gold label is ``-`` are left out. ``scripts/prepare_entailment.sh`` 
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 import re
 from collections.abc import Iterator, Sequence

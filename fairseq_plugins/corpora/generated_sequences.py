@@ -13,6 +13,11 @@ DilatedRNN (Chang et al. 2017), Section 4.1 and 4.2. ``scripts/prepare_copy_memo
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 import dataclasses
 import gzip

@@ -11,6 +11,11 @@ copies ``<unk>``, in the test set ``UNK``) for rare words; nothing of that is un
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 import tempfile
 from pathlib import Path

@@ -8,6 +8,11 @@ is held out for validation. ``scripts/prepare_imdb.sh`` runs this.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 import functools
 import json

@@ -9,6 +9,11 @@ BPE is learned on the training pairs alone. ``scripts/prepare_iwslt14_de_en.sh``
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 import errno
 import http.client

@@ -10,6 +10,11 @@ by jieba; English gets Moses tokens; both are lower-cased. ``scripts/prepare_nis
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 import codecs
 import collections

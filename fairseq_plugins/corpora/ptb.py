@@ -10,6 +10,11 @@ plain or ``.gz``. Characters are made of either: they are the same. The spaces a
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 from collections.abc import Iterator
 from pathlib import Path

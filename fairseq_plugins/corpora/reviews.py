@@ -9,6 +9,11 @@ out. ``scripts/prepare_reviews.sh`` runs this.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 from pathlib import Path
 

@@ -15,6 +15,11 @@ every unknown word, and ``<s>`` and ``<pad>`` are in no text.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 import collections
 import dataclasses

@@ -9,6 +9,11 @@ runs this.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path

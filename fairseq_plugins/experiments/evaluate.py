@@ -5,6 +5,11 @@ What it is scored by is the metric that the configuration or the preparation of 
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import os
 import re
 import subprocess

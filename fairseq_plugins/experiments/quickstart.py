@@ -5,6 +5,11 @@ Every step is one of the scripts that a user's own experiment takes; the command
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import os
 import subprocess
 import sys

@@ -7,6 +7,11 @@ Punctuation does not count. Candidates that have as many are put in an order tha
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

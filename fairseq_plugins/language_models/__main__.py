@@ -7,6 +7,11 @@ python -m fairseq_plugins.language_models generate CHECKPOINT --tokens 200
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import argparse
 import dataclasses
 import math

@@ -5,6 +5,11 @@ This plans the commands, which are those that a user would type; the Snakefile b
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from fairseq_plugins.startup import prepare_command
+
+    prepare_command()
+
 import contextlib
 import os
 import shutil

@@ -70,7 +70,7 @@ from fairseq_plugins.corpora.preparation import Preparation
 assert "fairseq_plugins.corpora.pairs" not in sys.modules
 print(type(Preparation.load(sys.argv[1])).__name__)
 """
-    finished = run_command(["python", "-c", program, tmp_path], FAIRSEQ_PLUGINS_REGISTER="0")
+    finished = run_command(["python", "-c", program, tmp_path])
     assert finished.stdout == "PairsPreparation\n"
 
 

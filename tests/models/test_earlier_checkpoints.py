@@ -19,7 +19,9 @@ from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import FairseqTask
 
-import fairseq_plugins  # noqa: F401 - registers the architectures
+import fairseq_plugins
+
+fairseq_plugins.register()
 
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "fixtures" / "checkpoints"
 TRANSLATIONS = json.loads((CHECKPOINTS / "translations.json").read_text(encoding="utf-8"))

@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import pytest
 from fairseq.scoring import build_scorer
 
-import fairseq_plugins  # noqa: F401
+import fairseq_plugins
 from fairseq_plugins.scoring.fairseq_scorers import RougeScorer
+
+fairseq_plugins.register()
 
 
 def test_rouge() -> None:

@@ -1,4 +1,4 @@
-"""fairseq's own commands and ``lstm`` with ``--user-dir fairseq_plugins``: compat and features, end to end."""
+"""fairseq's own commands and ``lstm`` with ``--user-dir fairseq_plugins``: the patches, end to end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils, options
 
-from fairseq_plugins import features
+from fairseq_plugins import patches
 from tests.commands import CHECKOUT, USER_DIR, output_lines, run_command, train_in_process
 from tests.conftest import TranslationData
 
@@ -153,7 +153,7 @@ def test_interactive_copies_unknown_words(unknown_words_only, tiny_translation_d
 def generate_in_process(*arguments: str) -> None:
     from fairseq_cli import generate
 
-    features.apply()  # the command has just been imported
+    patches.apply()  # the command has just been imported
     parser = options.get_generation_parser()
     generate.main(options.parse_args_and_arch(parser, list(arguments)))
 

@@ -1,0 +1,43 @@
+"""What fairseq has other libraries complain of."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import pytest
+from fairseq_plugins.compat.quiet_warnings import quiet_warnings
+
+WARNINGS = [
+    (UserWarning, "hydra.experimental.compose() is no longer experimental", "hydra.experimental.compose", False),
+    (UserWarning, "\n'config' is validated against ConfigStore schema with the same name.", "sys", False),
+    (FutureWarning, "`torch.cuda.amp.autocast(args...)` is deprecated.", "fairseq.tasks.fairseq_task", False),
+    (UserWarning, "'pin_memory' argument is set as true but no accelerator is found", "torch.utils.data", False),
+    (UserWarning, "loss is not a number", "fairseq.trainer", True),
+    (FutureWarning, "something of the user's own", "my_layer", True),
+]
+
+
+@pytest.mark.parametrize(("category", "text", "module", "is_shown"), WARNINGS)
+def test_what_is_shown(
+    category: type[Warning], text: str, module: str, is_shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for options, expected in ([], is_shown), (["default"], True):
+        monkeypatch.setattr(sys, "warnoptions", options)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.resetwarnings()
+            warnings.simplefilter("always")
+            quiet_warnings()
+            warnings.warn_explicit(text, category, "file.py", 1, module)
+        assert bool(seen) == expected
+
+
+def test_commands_are_quiet_from_the_first_import_of_fairseq_on() -> None:
+    text = "`torch.jit.script` is deprecated."
+    warn = f"warnings.warn_explicit({text!r}, FutureWarning, 'file.py', 1, 'torch.jit._script')"
+    # sys.argv is that of ``python -m`` while Python looks for the module.
+    for arguments, is_shown in ("['-m']", False), ("['-c']", True):
+        code = f"import sys, warnings; sys.argv = {arguments}; import fairseq_plugins; {warn}"
+        finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert (text in finished.stderr) == is_shown, finished.stderr

@@ -1,0 +1,46 @@
+"""fairseq without a patch, and what a test says where that has no fault."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairseq_plugins.patches.replacing import REPLACED
+
+
+def original_of(owner: object, name: str) -> Any:
+    """What ``owner.name`` was before any patch."""
+    value = getattr(owner, name)
+    while hasattr(value, REPLACED):
+        value = value.__bases__[0] if isinstance(value, type) else value.__wrapped__
+    return value
+
+
+def needless(patch: Callable[[], None]) -> str:
+    """What a test says where the fault is gone."""
+    file = Path(inspect.getfile(patch)).name
+    return f"fairseq no longer needs {patch.__name__}: remove it from fairseq_plugins/patches/{file}"
+
+
+@contextlib.contextmanager
+def fault_of(patch: Callable[[], None], *errors: type[BaseException]) -> Iterator[None]:
+    """Fails, unless what is inside fails with one of these errors."""
+    try:
+        yield
+    except errors:
+        return
+    pytest.fail(needless(patch))
+
+
+def for_fairseq_fixed(patch: Callable[[], None]) -> None:
+    """Skips the test with fairseq 0.12.2, which has not the fault of this patch."""
+    try:
+        importlib.metadata.version("fairseq-fixed")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(f"{patch.__name__} is for fairseq-fixed")
