@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from fairseq import options
 
-import fairseq_plugins  # noqa: F401
+from fairseq_plugins.patches.bfloat16 import allow_bfloat16_without_tpu
 from tests.commands import train_in_process
+
+from .unpatched import needless
 
 TINY_LSTM = (
     "--arch lstm --encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-hidden-size 16 --decoder-hidden-size 16 "
@@ -31,9 +34,14 @@ def test_trains_with_bfloat16_on_the_cpu(precision, tiny_translation_data, tmp_p
     assert torch.equal(embedding, embedding.bfloat16().float()) and torch.isfinite(embedding).all()
 
 
-def test_a_tpu_that_was_asked_for_stays(tiny_translation_data) -> None:
-    def parse(*precision: str) -> argparse.Namespace:
-        args = [str(tiny_translation_data.separate), *TINY_LSTM[:-1], *precision]
-        return options.parse_args_and_arch(options.get_training_parser(), args)
+def parse(*precision: str) -> argparse.Namespace:
+    return options.parse_args_and_arch(options.get_training_parser(), ["data", *TINY_LSTM[:-1], *precision])
 
+
+def test_fairseq_wants_a_tpu(unpatch: Callable[[object, str], None]) -> None:
+    unpatch(options, "parse_args_and_arch")
+    assert parse("--bf16").tpu, needless(allow_bfloat16_without_tpu)
+
+
+def test_a_tpu_that_was_asked_for_stays() -> None:
     assert parse("--tpu", "--bf16").tpu and not parse("--bf16").tpu and not parse().tpu

@@ -6,11 +6,17 @@ import sys
 
 import pytest
 
+from fairseq_plugins.patches.deferred_imports import defer_imports
 from tests.commands import run_command
 
-WAITING = "import sys, fairseq_plugins; print(sorted({'scipy', 'sklearn'} & set(sys.modules)))"
+from .unpatched import Unpatched, needless
+
+WAITING = (
+    "import sys, fairseq_plugins; fairseq_plugins.register(); print(sorted({'scipy', 'sklearn'} & set(sys.modules)))"
+)
 CALLED = """
 import fairseq_plugins, numpy
+fairseq_plugins.register()
 from fairseq.criterions import sentence_prediction
 print(round(sentence_prediction.acc_and_f1(numpy.array([1, 0, 1, 1]), numpy.array([1, 0, 0, 1]))["f1"], 6))
 from fairseq.tasks.audio_classification import sklearn_metrics
@@ -20,6 +26,7 @@ print(sklearn.metrics.f1_score.__module__)
 """
 BEFORE = """
 import sklearn.metrics, fairseq_plugins
+fairseq_plugins.register()
 from fairseq.criterions import sentence_prediction
 print(sentence_prediction.f1_score is sklearn.metrics.f1_score)
 """
@@ -35,3 +42,7 @@ print(sentence_prediction.f1_score is sklearn.metrics.f1_score)
 )
 def test_until_they_are_called(program: str, output: str) -> None:
     assert run_command([sys.executable, "-c", program]).stdout == output
+
+
+def test_fairseq_imports_them(unpatched: Unpatched) -> None:
+    assert unpatched.imported == ["scipy", "sklearn"], needless(defer_imports)

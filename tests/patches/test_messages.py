@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import warnings
 
 import pytest
-from fairseq_plugins.compat.quiet_warnings import quiet_warnings
+
+from fairseq_plugins.patches.messages import quiet_loggers, quiet_warnings
+
+from .unpatched import Unpatched, needless
 
 WARNINGS = [
     (UserWarning, "hydra.experimental.compose() is no longer experimental", "hydra.experimental.compose", False),
@@ -36,8 +40,13 @@ def test_what_is_shown(
 def test_commands_are_quiet_from_the_first_import_of_fairseq_on() -> None:
     text = "`torch.jit.script` is deprecated."
     warn = f"warnings.warn_explicit({text!r}, FutureWarning, 'file.py', 1, 'torch.jit._script')"
-    # sys.argv is that of ``python -m`` while Python looks for the module.
-    for arguments, is_shown in ("['-m']", False), ("['-c']", True):
-        code = f"import sys, warnings; sys.argv = {arguments}; import fairseq_plugins; {warn}"
+    for start, is_shown in ("prepare_command()", False), ("None", True):
+        code = f"import warnings; from fairseq_plugins.startup import prepare_command; {start}; {warn}"
         finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert (text in finished.stderr) == is_shown, finished.stderr
+
+
+def test_fairseq_has_others_warn_and_log(unpatched: Unpatched) -> None:
+    assert any("hydra" in file for file in unpatched.warnings), needless(quiet_warnings)
+    assert unpatched.level_of_matplotlib == logging.DEBUG, needless(quiet_loggers)
+    assert logging.getLogger("matplotlib").level == logging.WARNING

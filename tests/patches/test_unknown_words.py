@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 import torch
 from fairseq import utils
 from fairseq.data import Dictionary
-from fairseq_plugins.features import unknown_words
+
+from fairseq_plugins.patches import unknown_words
+from fairseq_plugins.patches.unknown_words import replace_unknown_words
+
+from .unpatched import fault_of
 
 
 @pytest.fixture
@@ -83,5 +88,21 @@ def test_commands_that_run_as_modules_are_repaired_too(monkeypatch) -> None:
 
     command = SimpleNamespace(main=main, __spec__=SimpleNamespace(name="fairseq_cli.generate"))
     monkeypatch.setitem(sys.modules, "__main__", command)
-    unknown_words.replace_unknown_words()
+    replace_unknown_words()
     assert command.main is not main
+
+
+def test_fairseq_takes_no_dictionary_for_a_file(unpatch: Callable[[object, str], None]) -> None:
+    unpatch(utils, "load_align_dict")
+    with fault_of(replace_unknown_words, FileNotFoundError):
+        utils.load_align_dict("@@ ")
+
+
+def test_fairseq_does_not_know_its_own_alignments(
+    dictionary: Dictionary, unpatch: Callable[[object, str], None]
+) -> None:
+    unpatch(utils, "post_process_prediction")
+    tokens = torch.tensor([dictionary.index("the"), dictionary.unk(), dictionary.eos()])
+    for alignment in [], [(0, 0), (1, 1)]:  # without --print-alignment, and with it
+        with fault_of(replace_unknown_words, IndexError, TypeError):
+            utils.post_process_prediction(tokens, "die Katze", alignment, {}, dictionary)

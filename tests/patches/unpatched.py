@@ -6,6 +6,7 @@ import contextlib
 import importlib.metadata
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +45,44 @@ def for_fairseq_fixed(patch: Callable[[], None]) -> None:
         importlib.metadata.version("fairseq-fixed")
     except importlib.metadata.PackageNotFoundError:
         pytest.skip(f"{patch.__name__} is for fairseq-fixed")
+
+
+@dataclass(frozen=True)
+class Unpatched:
+    """What a process without patches shows.
+
+    Attributes:
+        imported: which slow packages importing fairseq imports
+        warnings: where the warnings come from that parsing a command line causes
+        imports_compiler: whether making an optimizer imports PyTorch's compiler
+        level_of_matplotlib: from which level on it logs, after fairseq has been imported
+    """
+
+    imported: list[str]
+    warnings: list[str]
+    imports_compiler: bool
+    level_of_matplotlib: int
+
+
+UNPATCHED = """
+import json, logging, sys, warnings
+import torch
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.optim.adam import Adam
+
+imported = sorted({"scipy", "sklearn"} & sys.modules.keys())
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    parsed = options.parse_args_and_arch(options.get_training_parser(), ["data", "--arch", "lstm"])
+    convert_namespace_to_omegaconf(parsed)
+assert "torch._dynamo" not in sys.modules
+Adam([torch.nn.Parameter(torch.ones(1))])
+print(json.dumps({
+    "imported": imported,
+    "warnings": [warning.filename for warning in seen],
+    "imports_compiler": "torch._dynamo" in sys.modules,
+    "level_of_matplotlib": logging.getLogger("matplotlib").getEffectiveLevel(),
+}))
+"""
+"""The program that shows it."""
