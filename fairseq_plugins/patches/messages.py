@@ -3,27 +3,9 @@
 from __future__ import annotations
 
 import logging
-import sys
 import warnings
 
-# Where fairseq has read data by workers, it leaves this in PYTHONWARNINGS, for every process that is started then.
-_BY_FAIRSEQ = "ignore:semaphore_tracker:UserWarning"
-
-
-def _are_wanted() -> bool:
-    return bool(set(sys.warnoptions) - {_BY_FAIRSEQ})
-
-
-def quiet_import_of_fairseq() -> None:
-    """Hides what PyTorch 2.14 writes of ``torch.jit.script`` where fairseq is imported: for commands, not libraries.
-
-    None where Python was given ``-W``. PyTorch calls it a warning of its own module, so that it has to be known by its
-    text.
-
-    For fairseq 0.12 with PyTorch 2.14 or later.
-    """
-    if not _are_wanted():
-        warnings.filterwarnings("ignore", r"`torch\.jit\.script` is", FutureWarning)
+from ..startup import are_warnings_wanted
 
 
 def quiet_warnings() -> None:
@@ -33,7 +15,7 @@ def quiet_warnings() -> None:
 
     For fairseq 0.12.
     """
-    if _are_wanted():
+    if are_warnings_wanted():
         return
     warnings.filterwarnings("ignore", category=UserWarning, module=r"hydra\.")
     warnings.filterwarnings("ignore", r"\s*'config' is validated against ConfigStore schema", UserWarning)

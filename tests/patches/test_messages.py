@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import sys
 import warnings
 
@@ -35,15 +34,6 @@ def test_what_is_shown(
             quiet_warnings()
             warnings.warn_explicit(text, category, "file.py", 1, module)
         assert bool(seen) == expected
-
-
-def test_commands_are_quiet_from_the_first_import_of_fairseq_on() -> None:
-    text = "`torch.jit.script` is deprecated."
-    warn = f"warnings.warn_explicit({text!r}, FutureWarning, 'file.py', 1, 'torch.jit._script')"
-    for start, is_shown in ("prepare_command()", False), ("None", True):
-        code = f"import warnings; from fairseq_plugins.startup import prepare_command; {start}; {warn}"
-        finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        assert (text in finished.stderr) == is_shown, finished.stderr
 
 
 def test_fairseq_has_others_warn_and_log(unpatched: Unpatched) -> None:
