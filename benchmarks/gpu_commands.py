@@ -38,8 +38,6 @@ TESTS = {
     "tests of the scan": ["tests/kernels/test_forget_scan.py", "-k", "not under_the_interpreter"],
     "tests of models": ["tests/models/test_on_gpu.py"],
 }
-# Which need no fairseq: its import takes longer than they do.
-KERNELS = ("tests of graphs", "tests of the scan", "tests of the dispatch")
 DRY_TESTS = {
     "tests of the dispatch": ["tests/kernels/test_dispatch.py", "-k", "named_backend"],
     "tests of models": ["tests/models/test_on_gpu.py", "-k", "translation or rmsprop"],
@@ -67,8 +65,7 @@ def tests(name: str, arguments: Sequence[str], plan: Plan) -> list[Figure]:
         RuntimeError: one failed, or none ran.
     """
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    environment = {"FAIRSEQ_PLUGINS_REGISTER": "0"} if name in KERNELS else {}
-    status, output = _run(command, plan, 290, FAIRSEQ_PLUGINS_TEST_DEVICE=plan.device, **environment)
+    status, output = _run(command, plan, 290, FAIRSEQ_PLUGINS_TEST_DEVICE=plan.device)
     plan.write_log(name, output)
     counts = {what: int(count) for count, what in re.findall(r"(\d+) (passed|failed|errors?|skipped)", output)}
     if status or not counts.get("passed"):

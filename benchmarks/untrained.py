@@ -11,7 +11,9 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_CONFIG_REGISTRY, BaseFairseqModel, build_model
 from omegaconf import DictConfig
 
-import fairseq_plugins  # noqa: F401 - registers the architectures
+import fairseq_plugins
+
+fairseq_plugins.register()
 
 
 def make_task(source_types: int, target_types: int | None = None, **cfg: Any) -> SimpleNamespace:

@@ -1,6 +1,10 @@
 """``python -m fairseq_plugins`` is the command ``fairseq-plugins``."""
 
-from .command import main
-
 if __name__ == "__main__":
+    from .startup import prepare_command
+
+    prepare_command()
+
+    from .command import main
+
     main()

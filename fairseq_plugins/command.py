@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from .command_parser import PROGRAM
 from .errors import InputError, nearest, report_input_errors
 from .missing import explain_missing_packages
+from .startup import prepare_command
 from .versions import add_version_argument
 
 
@@ -85,6 +87,9 @@ PREPARE = "prepare a data set, or text of your own"
 
 def main() -> None:
     """Runs the command line."""
+    prepare_command()
+    # fairseq's parsers report at INFO that a user dir is imported and that optional packages are missing.
+    logging.disable(logging.INFO)
     report_input_errors(lambda: run(sys.argv[1:]))
 
 

@@ -20,8 +20,8 @@ from .errors import InputError
 
 VARIABLE = "FAIRSEQ_PLUGINS_EXTENSIONS"
 
-# Where these are, once they are imported.
-_MODELS = f"{__package__}.models"
+# Where these are, once they are imported: the options that models have of each layer, and the layers.
+_OPTIONS = f"{__package__}.models.options"
 _KINDS = f"{__package__}.modules.recurrent.registry"
 
 
@@ -62,7 +62,7 @@ def _import(path: Path) -> None:
     if specification is None or specification.loader is None:
         raise InputError(f"{path}: an extension is a Python file; give its name the ending .py")
     module = importlib.util.module_from_spec(specification)
-    models_are_made, kinds = _MODELS in sys.modules, set(_recurrent_kinds())
+    models_are_made, kinds = _OPTIONS in sys.modules, set(_recurrent_kinds())
     sys.modules[name] = module
     try:
         specification.loader.exec_module(module)

@@ -3,7 +3,7 @@
     python fairseq_plugins/fairseq_program.py PROGRAM [ARGUMENTS...]
 
 PROGRAM is the file of a command (``…/bin/fairseq-train``), or a module (``fairseq_cli.preprocess``). The repair is that
-of ``compat/deferred_imports.py``, which comes too late with ``--user-dir``: fairseq is imported before it is read.
+of ``patches/deferred_imports.py``, which comes too late with ``--user-dir``: fairseq is imported before it is read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import runpy
 import sys
 from collections.abc import Sequence
 
-_DEFERRED_IMPORTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compat", "deferred_imports.py")
+_DEFERRED_IMPORTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "patches", "deferred_imports.py")
 
 
 def python_command(program: str, arguments: Sequence[str]) -> list[str]:

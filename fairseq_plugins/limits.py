@@ -7,7 +7,7 @@ from typing import Any
 
 EARLY_STOPPING = "early_stopping"
 """Where a checkpoint's ``extra_state`` keeps the best validation (``best``) and how many there were since
-(``num_runs``); :mod:`.compat.resumed_limits` puts it there."""
+(``num_runs``); :mod:`.patches.resuming` puts it there."""
 
 
 def reached_limit(

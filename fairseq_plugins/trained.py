@@ -24,13 +24,13 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from .checkpoints import architecture, checked_checkpoint, checkpoint_of, trained_on
-from .compat.quiet_warnings import quiet_warnings
 from .corpora.codec import list_of_texts
 from .corpora.pairs import PairsPreparation
 from .errors import InputError
 from .experiments import results
 from .experiments.fairseq_commands import SOURCE_TOKENS
 from .experiments.prepared_data import PreparedData
+from .patches.messages import quiet_warnings
 
 
 @dataclass(frozen=True)

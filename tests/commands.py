@@ -11,8 +11,13 @@ import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import fairseq_plugins
 from fairseq_plugins.errors import InputError
+
+if TYPE_CHECKING:
+    import omegaconf
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 USER_DIR = str(CHECKOUT / "fairseq_plugins")
@@ -100,6 +105,7 @@ def output_lines(stdout: str, kind: str) -> dict[int, str]:
 
 def train_in_process(*options: str | os.PathLike[str]) -> None:
     """``fairseq-train`` with these options in this process, which saves its start-up time."""
+    fairseq_plugins.register()
     from fairseq import checkpoint_utils
     from fairseq import options as fairseq_options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -114,3 +120,14 @@ def train_in_process(*options: str | os.PathLike[str]) -> None:
         # fairseq keeps the best score of a run on its functions, where the next run in this process would find it.
         for function in checkpoint_utils.save_checkpoint, train.should_stop_early:
             vars(function).pop("best", None)
+
+
+def command_configuration(processes: int = 1) -> omegaconf.DictConfig:
+    """What fairseq's ``call_main`` takes, for a command on CPUs."""
+    import omegaconf
+    from fairseq.dataclass.configs import FairseqConfig
+
+    defaults = omegaconf.OmegaConf.structured(FairseqConfig)
+    cfg = omegaconf.OmegaConf.create(omegaconf.OmegaConf.to_container(defaults, enum_to_str=True))
+    cfg.model, cfg.common.cpu, cfg.distributed_training.distributed_world_size = None, True, processes
+    return cfg

@@ -10,6 +10,7 @@ import pytest
 
 from fairseq_plugins import extensions
 from fairseq_plugins.corpora.running_text import RunningTextPreparation, RunningTextRun
+from fairseq_plugins.patches.deferred_imports import defer_imports
 from fairseq_plugins.scoring.metrics import Metric, metric_named
 from tests import texts
 from tests.commands import train_in_process
@@ -20,6 +21,8 @@ TOY_PERPLEXITY = Path(__file__).resolve().parent / "extensions" / "toy_perplexit
 TINY_UPDATES = 8
 """Those of ``tiny_checkpoint``."""
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aio"]
+
+defer_imports()  # whichever test is the first to import fairseq
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,6 @@ import pytest
 from fairseq_plugins.errors import InputError, last_words, report_input_errors, system_error
 from tests.commands import CHECKOUT, run_command
 
-WITHOUT_FAIRSEQ = {"FAIRSEQ_PLUGINS_REGISTER": "0"}
-
 
 def test_report_input_errors(capsys: pytest.CaptureFixture[str]) -> None:
     def main() -> None:
@@ -39,7 +37,7 @@ def test_report_input_errors_hides_no_other_error(monkeypatch: pytest.MonkeyPatc
 def reported(program: str, **options: object) -> subprocess.CompletedProcess[str]:
     """A program in a process of its own, which calls a function ``main``."""
     program += "\nfrom fairseq_plugins.errors import report_input_errors\nreport_input_errors(main)"
-    return run_command(["python", "-c", program], status=None, **options, **WITHOUT_FAIRSEQ)
+    return run_command(["python", "-c", program], status=None, **options)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +66,7 @@ def test_a_reader_that_has_had_enough() -> None:
     program = "def main():\n    for number in range(100000): print(number)"
     program += "\nfrom fairseq_plugins.errors import report_input_errors\nreport_input_errors(main)"
     command = f"{sys.executable} -c '{program}' | head -1; echo ${{PIPESTATUS[0]}}"
-    finished = run_command(["bash", "-c", command], **WITHOUT_FAIRSEQ)
+    finished = run_command(["bash", "-c", command])
     assert finished.stdout == "0\n141\n" and finished.stderr == ""
 
 
@@ -77,7 +75,7 @@ def test_output_on_a_full_disk() -> None:
     program = (
         "def main():\n    print(1)\nfrom fairseq_plugins.errors import report_input_errors\nreport_input_errors(main)"
     )
-    finished = run_command(["bash", "-c", f"{sys.executable} -c '{program}' > /dev/full"], status=1, **WITHOUT_FAIRSEQ)
+    finished = run_command(["bash", "-c", f"{sys.executable} -c '{program}' > /dev/full"], status=1)
     assert (
         finished.stderr == "error: No space left on device; free some space and start again, what is finished is kept\n"
     )
@@ -158,16 +156,16 @@ def test_last_words(output: list[str], words: str) -> None:
 
 def test_an_error_of_ours_under_a_command_that_is_not() -> None:
     program = "from fairseq_plugins.errors import InputError, show_input_errors\nshow_input_errors()\n"
-    finished = run_command(["python", "-c", program + "raise InputError('no')"], status=1, **WITHOUT_FAIRSEQ)
+    finished = run_command(["python", "-c", program + "raise InputError('no')"], status=1)
     assert finished.stderr == "error: no\n"
-    finished = run_command(["python", "-c", program + "1 / 0"], status=1, **WITHOUT_FAIRSEQ)
+    finished = run_command(["python", "-c", program + "1 / 0"], status=1)
     assert "ZeroDivisionError" in finished.stderr and "Traceback" in finished.stderr
-    variables = {**WITHOUT_FAIRSEQ, "FAIRSEQ_PLUGINS_TRACEBACK": "1"}
+    variables = {"FAIRSEQ_PLUGINS_TRACEBACK": "1"}
     finished = run_command(["python", "-c", program + "raise InputError('no')"], status=1, **variables)
     assert "Traceback" in finished.stderr
     raised = "ProcessRaisedException = type('ProcessRaisedException', (Exception,), {})\nraise ProcessRaisedException("
     text = "-- Process 1 terminated with the following error:\\nTraceback:\\nfairseq_plugins.errors.InputError: no\\n"
-    finished = run_command(["python", "-c", f"{program}{raised}'{text}')"], status=1, **WITHOUT_FAIRSEQ)
+    finished = run_command(["python", "-c", f"{program}{raised}'{text}')"], status=1)
     assert finished.stderr == "error: no\n"
 
 

@@ -75,26 +75,35 @@ def test_layers_that_come_after_the_models_are_refused(tmp_path: Path, monkeypat
         "register_recurrent_kind('mine', Options, '')(print)\n"
     )
     monkeypatch.setattr(registry, "RECURRENT_KINDS", dict(registry.RECURRENT_KINDS))
-    monkeypatch.setitem(sys.modules, "fairseq_plugins.models", ModuleType("models"))
+    monkeypatch.setitem(sys.modules, "fairseq_plugins.models.options", ModuleType("options"))
     for _ in range(2):
         with pytest.raises(InputError, match=r"mine.py: its recurrent layers \(mine\) come after the models, .*before"):
             extensions.add([path])
-    monkeypatch.delitem(sys.modules, "fairseq_plugins.models")
+    monkeypatch.delitem(sys.modules, "fairseq_plugins.models.options")
     extensions.load()
     assert "mine" in registry.RECURRENT_KINDS
 
 
 def test_registering_imports_them(tmp_path: Path) -> None:
+    """Before the models, which have the options of its layers, whatever is imported first."""
     (tmp_path / "mine.py").write_text(
+        "from dataclasses import make_dataclass\n"
         "from fairseq.models import register_model_architecture\n"
+        "from fairseq_plugins.modules import option, register_recurrent_kind\n"
+        "options = make_dataclass('Options', [('of_mine', int, option(3, ''))], frozen=True)\n"
+        "register_recurrent_kind('mine', options, '')(print)\n"
         "from fairseq_plugins.models import double_path\n"
         "@register_model_architecture('double_path', 'dpn_of_mine')\n"
         "def dpn_of_mine(args):\n"
         "    args.dropout = 0.3\n"
     )
-    program = "import fairseq_plugins; from fairseq.models import ARCH_MODEL_REGISTRY as m; print('dpn_of_mine' in m)"
+    program = """
+from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig
+from fairseq.models import ARCH_MODEL_REGISTRY
+print("dpn_of_mine" in ARCH_MODEL_REGISTRY, "of_mine" in RecurrentSeq2SeqConfig.__dataclass_fields__)
+"""
     finished = run_command(["python", "-c", program], FAIRSEQ_PLUGINS_EXTENSIONS=str(tmp_path / "mine.py"))
-    assert finished.stdout == "True\n"
+    assert finished.stdout == "True True\n"
 
 
 KIND = """

@@ -126,7 +126,7 @@ with locked(sys.argv[1], keep=sys.argv[2] == "keep"):
 def holder(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
     """A process that has the lock ``tmp_path/lock``."""
     arguments = [sys.executable, "-c", HOLDER, str(tmp_path / "lock"), getattr(request, "param", "keep")]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "FAIRSEQ_PLUGINS_REGISTER": "0"}
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     process = subprocess.Popen(arguments, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "locked\n"
     with process:

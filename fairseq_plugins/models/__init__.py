@@ -1,8 +1,11 @@
-"""fairseq models; importing them registers them and their architectures."""
+"""fairseq models; importing them, as ``--user-dir`` does, tells fairseq of everything in this package."""
 
-from . import (
+from .. import register
+
+register()  # first of all: extensions come before the models make options of the layers that there are
+
+from . import (  # noqa: E402
     double_path,
-    epochs,
     long_memory_network,
     presets,
     recurrent_language_model,
@@ -14,7 +17,6 @@ from . import (
 
 __all__ = [
     "double_path",
-    "epochs",
     "long_memory_network",
     "presets",
     "recurrent_language_model",
@@ -24,5 +26,4 @@ __all__ = [
     "sequence_ranker",
 ]
 
-epochs.tell_networks_of_epochs()
 presets.register_architectures()

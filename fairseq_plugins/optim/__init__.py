@@ -1,7 +1,9 @@
-"""fairseq optimizers and learning rate schedulers; importing them registers them."""
+"""fairseq optimizers and learning rate schedulers; importing them tells fairseq of everything in this package."""
 
-from . import asgd, averaged_weights, non_monotone, rmsprop
+from .. import register
 
-__all__ = ["asgd", "averaged_weights", "non_monotone", "rmsprop"]
+register()
 
-averaged_weights.use_averaged_weights()
+from . import asgd, non_monotone, rmsprop  # noqa: E402
+
+__all__ = ["asgd", "non_monotone", "rmsprop"]

@@ -1,8 +1,8 @@
 """``--optimizer asgd``: averaged stochastic gradient descent, ``torch.optim.ASGD`` with t0 = 0 and without decay.
 
 The model that is validated and saved has the mean of the parameters since averaging began; training goes on from their
-own values (``averaged_weights.py``). With ``--lr-scheduler non_monotone`` averaging begins when that says so, and until
-then this is ``torch.optim.SGD``: NT-ASGD of Merity, Keskar and Socher (2018, Algorithm 1).
+own values (``patches/averaged_weights.py``). With ``--lr-scheduler non_monotone`` averaging begins when that says so,
+and until then this is ``torch.optim.SGD``: NT-ASGD of Merity, Keskar and Socher (2018, Algorithm 1).
 
 ``torch.optim.ASGD`` computes the step size of an update at the end of the one before, also where learning rates change
 between the two, as in the authors' code.
@@ -15,9 +15,11 @@ from typing import Any, List  # noqa: UP035
 
 import torch
 from fairseq.dataclass import FairseqDataclass
-from fairseq.optim import FairseqOptimizer, register_optimizer
+from fairseq.optim import FairseqOptimizer, FP16Optimizer, MemoryEfficientFP16Optimizer, register_optimizer
 from omegaconf import II
 from torch import nn
+
+from ..errors import InputError
 
 # fairseq reads no list[float].
 Rates = List[float]  # noqa: UP006
@@ -99,3 +101,18 @@ class AveragedSGD(FairseqOptimizer):
                 parameter.copy_(average)
                 average.copy_(own)
         self._holds_averages = not self._holds_averages
+
+
+def averaged_optimizer(optimizer: Any) -> AveragedSGD | None:
+    """The optimizer itself, or what fairseq's ``--amp`` has wrapped; None where it is another.
+
+    Raises:
+        InputError: it is wrapped for half precision, where what is averaged is not what the model has.
+    """
+    inner = getattr(optimizer, "fp32_optimizer", optimizer)
+    inner = getattr(inner, "wrapped_optimizer", inner)
+    if not isinstance(inner, AveragedSGD):
+        return None
+    if isinstance(optimizer, (FP16Optimizer, MemoryEfficientFP16Optimizer)):
+        raise InputError("--optimizer asgd does not go with --fp16 or --bf16: leave them out, or take --amp")
+    return inner

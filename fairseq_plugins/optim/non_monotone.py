@@ -17,8 +17,7 @@ from fairseq.optim.lr_scheduler import FairseqLRScheduler, register_lr_scheduler
 from omegaconf import II
 
 from ..errors import InputError
-from .asgd import Rates
-from .averaged_weights import averaged_optimizer
+from .asgd import Rates, averaged_optimizer
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Scorers for ``--scoring`` of fairseq-generate that fairseq does not have; importing this registers them."""
+"""Scorers for ``--scoring`` of fairseq-generate that fairseq does not have; importing this file registers them."""
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
 import math

@@ -28,10 +28,10 @@ from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II, MISSING
 from torch import Tensor
 
-from ..compat.data_workers import without_persistent_workers
 from ..errors import InputError
 from ..models.carried_states import CarriedStates, Tensors
 from ..models.recurrent_language_model import RecurrentLanguageModel
+from ..patches.batches import without_persistent_workers
 from .streams import Text, Windows, window_lengths
 
 TASK = "streaming_language_modeling"

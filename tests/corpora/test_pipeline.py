@@ -443,6 +443,6 @@ def test_no_worker(inputs: dict[str, list[Path]], tmp_path: Path) -> None:
 
 def test_a_kind_that_is_not_there(prepared: Path) -> None:
     program = "import sys; from fairseq_plugins.corpora.preparation import Preparation; Preparation.load(sys.argv[1])"
-    finished = run_command(["python", "-c", program, prepared], cwd=CHECKOUT, status=1, FAIRSEQ_PLUGINS_REGISTER="0")
+    finished = run_command(["python", "-c", program, prepared], cwd=CHECKOUT, status=1)
     assert "InputError: " in finished.stderr
     assert "there is no kind of corpus 'toy_text' here" in finished.stderr

@@ -15,7 +15,8 @@ from tests.commands import run_command
 
 RECORD = """{
   "kind": "pairs", "source_lang": "zh", "target_lang": "en", "given": "raw", "lowercase": true, "tokenizer": "moses",
-  "source_tokenizer": "jieba", "source_normalization": ["nfkc"], "moses_languages": {"en": "en"}, "escape": true, "min_length": 1, "max_length": 250,
+  "source_tokenizer": "jieba", "source_normalization": ["nfkc"],
+  "moses_languages": {"en": "en"}, "escape": true, "min_length": 1, "max_length": 250,
   "ratio": null, "valid_every": null, "bpe": "subword-nmt", "bpe_size": 25000, "joint": false,
   "separate_dictionaries": false, "joined_words": false, "dictionary_size": null, "unknown_words": [],
   "metric": "bleu", "origin": {"encoding": "utf-8"},
@@ -78,7 +79,7 @@ from fairseq_plugins.corpora.preparation import Preparation
 assert "fairseq_plugins.corpora.pairs" not in sys.modules
 print(type(Preparation.load(sys.argv[1])).__name__)
 """
-    finished = run_command(["python", "-c", program, tmp_path], FAIRSEQ_PLUGINS_REGISTER="0")
+    finished = run_command(["python", "-c", program, tmp_path])
     assert finished.stdout == "PairsPreparation\n"
 
 

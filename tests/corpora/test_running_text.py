@@ -178,5 +178,5 @@ def test_built_in_text(tmp_path: Path) -> None:
     assert {split: len(lines) for split, lines in corpus.items()} == sizes
     options = [part for name, size in sizes.items() for part in (f"--{name}", str(size))]
     command = ["python", "-m", "fairseq_plugins.corpora.builtin", "--task", "language_model"]
-    run_command([*command, "--output", str(tmp_path / "text"), *options], FAIRSEQ_PLUGINS_REGISTER="0")
+    run_command([*command, "--output", str(tmp_path / "text"), *options])
     assert (tmp_path / "text" / "train.txt").read_text().splitlines() == corpus["train"]

@@ -102,7 +102,7 @@ def test_options_that_it_names_exist(page: Path) -> None:
 def options_of(command: str) -> frozenset[str]:
     """Every option of a command, generously: scripts pass options on to fairseq's commands."""
     ours = CHECKOUT / "fairseq_plugins"
-    rooms = ("analysis", "corpora", "documentation", "experiments", "features", "report", "scoring", "tables")
+    rooms = ("analysis", "corpora", "documentation", "experiments", "patches", "report", "scoring", "tables")
     sources = [
         *CHECKOUT.glob("scripts/*.sh"),
         *CHECKOUT.glob("benchmarks/*.py"),

@@ -94,7 +94,7 @@ def test_unknown_words_that_stay_are_said_on_the_screen(
     said = "--replace-unk: 2 unknown words stay, because nobody knows them"
 
     def run(command: Sequence[str], on_line: Callable[[str], object], stderr: int | None = None) -> int:
-        on_line(f"2026-01-01 | WARNING | fairseq_plugins.features.unknown_words | {said}\n")
+        on_line(f"2026-01-01 | WARNING | fairseq_plugins.patches.unknown_words | {said}\n")
         return decoded(command, on_line, stderr)
 
     evaluate.main(arguments)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import fairseq_plugins
 from fairseq_plugins.checkpoints import check_dictionaries
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
@@ -329,7 +330,7 @@ def test_checkpoints_know_their_dictionaries(work: Path, data: PreparedData) -> 
     data.check_trained_on(checkpoint, path)
     from fairseq.data import Dictionary
 
-    import fairseq_plugins  # noqa: F401 - has dictionaries keep checksums
+    fairseq_plugins.register()  # has dictionaries keep checksums
 
     german, english = (Dictionary.load(str(data.folder / "bin" / f"dict.{name}.txt")) for name in ("de", "en"))
     checksums = {"d": german._checksum, "e": english._checksum, "x": "0"}

@@ -9,7 +9,9 @@ from fairseq.data import Dictionary
 from hypothesis import strategies as st
 from torch import Tensor
 
-import fairseq_plugins  # noqa: F401 - registers the models
+import fairseq_plugins
+
+fairseq_plugins.register()
 
 WORDS = 12
 LABELS = ["left", "middle", "right"]

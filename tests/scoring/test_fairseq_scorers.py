@@ -9,8 +9,10 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.options import get_generation_parser, parse_args_and_arch
 from fairseq.scoring import build_scorer
 
-import fairseq_plugins  # noqa: F401
+import fairseq_plugins
 from fairseq_plugins.scoring.fairseq_scorers import RougeScorer
+
+fairseq_plugins.register()
 
 
 def test_rouge() -> None:

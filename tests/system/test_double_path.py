@@ -145,6 +145,8 @@ UNROUNDED = """
 import fairseq_plugins
 from fairseq.logging import meters
 
+fairseq_plugins.register()
+
 # fairseq rounds a loss to three decimals before it logs it.
 meters.safe_round = lambda number, digits: number
 """

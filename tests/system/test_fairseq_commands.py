@@ -1,4 +1,4 @@
-"""fairseq's own commands and ``lstm`` with ``--user-dir fairseq_plugins``: compat and features, end to end."""
+"""fairseq's own commands and ``lstm`` with ``--user-dir fairseq_plugins``: the patches, end to end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils, options
 
-from fairseq_plugins import features
+from fairseq_plugins import patches
 from tests.commands import CHECKOUT, USER_DIR, output_lines, run_command, train_in_process
 from tests.conftest import TranslationData
 
@@ -153,7 +153,7 @@ def test_interactive_copies_unknown_words(unknown_words_only, tiny_translation_d
 def generate_in_process(*arguments: str) -> None:
     from fairseq_cli import generate
 
-    features.apply()  # the command has just been imported
+    patches.apply()  # the command has just been imported
     parser = options.get_generation_parser()
     generate.main(options.parse_args_and_arch(parser, list(arguments)))
 
@@ -218,25 +218,29 @@ def test_generate_says_what_binarised_data_cannot_replace(
     assert f"{sum(map(len, translations))} unknown words stay" in message
 
 
-# ------------------------------------------------------------------------------------------- importing, registering
+# ------------------------------------------------------------------------------------------------------ registering
 
 
-@pytest.mark.parametrize("first", ["import", "user-dir"])
-def test_import_and_user_dir_in_either_order(first: str) -> None:
+@pytest.mark.parametrize("first", ["register", "user-dir"])
+def test_register_and_user_dir_in_either_order(first: str) -> None:
     program = """
 import argparse, os, sys
-from fairseq import utils
-from fairseq.models import ARCH_MODEL_REGISTRY
+import fairseq
+def register():
+    import fairseq_plugins
+    fairseq_plugins.register()
 def user_dir(path):
-    utils.import_user_module(argparse.Namespace(user_dir=path))
-steps = [lambda: __import__("fairseq_plugins"), lambda: user_dir("fairseq_plugins")]
-for step in steps if sys.argv[1] == "import" else steps[::-1]:
+    fairseq.utils.import_user_module(argparse.Namespace(user_dir=path))
+steps = [register, lambda: user_dir("fairseq_plugins")]
+for step in steps if sys.argv[1] == "register" else steps[::-1]:
     step()
+from fairseq.models import ARCH_MODEL_REGISTRY
 registered = dict(ARCH_MODEL_REGISTRY)
+assert "mc_rnn_iwslt_de_en" in registered
 user_dir("./fairseq_plugins/")
 user_dir(os.path.abspath("fairseq_plugins"))
 assert registered == ARCH_MODEL_REGISTRY
-assert [name for name in sys.modules if name.endswith("plugins.compat")] == ["fairseq_plugins.compat"]
+assert [name for name in sys.modules if name.endswith("plugins.patches")] == ["fairseq_plugins.patches"]
 print("registered once")
 """
     finished = run_command(["python", "-c", program, first], cwd=CHECKOUT)

@@ -9,8 +9,10 @@ from fairseq import options, tasks
 from fairseq.criterions import FairseqCriterion
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-import fairseq_plugins  # noqa: F401 - registers the tasks
+import fairseq_plugins
 from fairseq_plugins.errors import InputError
+
+fairseq_plugins.register()
 
 FITTING = {
     "sequence_classification": "sequence_classification",

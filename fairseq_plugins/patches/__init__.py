@@ -1,0 +1,71 @@
+"""What fairseq 0.12 needs or lacks. A patch is a function that changes fairseq, or a library that it calls.
+
+Its docstring says the fault that it mends and the versions that have it. Its test in ``tests/patches/`` shows the fault
+in fairseq without the patch, passes with it, and says when fairseq no longer needs it. Nothing is changed by importing
+this room: :func:`apply` does it when the package registers itself. A patch does nothing where it is not needed, or when
+it was made before.
+
+fairseq 0.12 means fairseq 0.12.2 and fairseq-fixed 0.12.3.1, with which the patches were tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def apply() -> None:
+    """Makes every patch. Further calls change nothing."""
+    from .deferred_imports import defer_imports
+    from .messages import quiet_loggers
+
+    for patch in defer_imports, quiet_loggers:
+        patch()  # before anything imports fairseq's parts
+    for patch in all_patches():
+        patch()
+
+
+def all_patches() -> list[Callable[[], None]]:
+    """The patches, in the order in which they are made. Imports fairseq."""
+    from .averaged_weights import use_averaged_weights
+    from .batches import end_data_workers_with_their_epoch, keep_last_batch
+    from .bfloat16 import allow_bfloat16_without_tpu
+    from .data_parallel import train_data_parallel_on_cpu
+    from .decoding import avoid_transformer_fast_path, repair_alignments, repair_diverse_beam_search
+    from .deferred_imports import defer_imports
+    from .dictionary_checksums import keep_dictionary_checksums
+    from .epochs import tell_networks_of_epochs
+    from .loading import allow_checkpoint_types, tell_models_of_checkpoints
+    from .messages import quiet_loggers
+    from .numpy_aliases import restore_numpy_aliases
+    from .repeated_ngrams import repair_repeated_ngrams
+    from .resuming import keep_batches_when_resuming, keep_limits_when_resuming, tell_schedulers_when_resuming
+    from .speed import defer_compiler, flush_denormals, fuse_adam
+    from .unknown_words import replace_unknown_words
+    from .validation_bleu import repair_validation_bleu
+
+    return [
+        defer_imports,
+        quiet_loggers,
+        defer_compiler,
+        allow_checkpoint_types,
+        tell_models_of_checkpoints,
+        restore_numpy_aliases,
+        keep_last_batch,
+        keep_batches_when_resuming,
+        end_data_workers_with_their_epoch,
+        keep_limits_when_resuming,
+        tell_schedulers_when_resuming,
+        allow_bfloat16_without_tpu,
+        repair_alignments,
+        repair_diverse_beam_search,
+        repair_repeated_ngrams,
+        repair_validation_bleu,
+        avoid_transformer_fast_path,
+        train_data_parallel_on_cpu,
+        replace_unknown_words,
+        keep_dictionary_checksums,
+        flush_denormals,
+        fuse_adam,
+        tell_networks_of_epochs,
+        use_averaged_weights,
+    ]
