@@ -13,5 +13,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x (..., D), weight (F, D), bias (F,) or None -> (..., F), as ``torch.nn.functional.linear``.
 
     Differentiable once.
+
+    Raises:
+        ValueError, RuntimeError: their sizes, precisions or devices do not fit each other.
     """
     return dispatch.choose("linear", x, weight).module.linear(x, weight, bias)
