@@ -140,8 +140,7 @@ class ConvolutionalDecoderPath(nn.Module):
         Raises:
             ValueError: one of them does not fit the path or the others.
         """
-        if real is not None:
-            embedded = without_padding(embedded, real)
+        embedded = without_padding(self, embedded, real)
         check_number(states, len(self.layers))
         x, results = embedded, []
         for i, layer in enumerate(self.layers):
@@ -185,8 +184,7 @@ class SelfAttentionDecoderPath(nn.Module):
         need_attention: bool = False,
     ) -> PathOutput:
         """As :meth:`ConvolutionalDecoderPath.forward`."""
-        if real is not None:
-            embedded = without_padding(embedded, real)
+        embedded = without_padding(self, embedded, real)
         check_number(states, len(self.layers))
         before = 0 if states is None else states[0].keys.size(2)
         mask = _causal_mask(embedded, real, before)

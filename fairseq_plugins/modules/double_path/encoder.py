@@ -66,7 +66,7 @@ class ConvolutionalEncoderPath(nn.Module):
 
     def forward(self, x: Tensor, real: Tensor) -> Tensor:
         """x (B, S, d), real (B, S), False at padding -> (B, S, d). Raises ValueError where they do not fit."""
-        x = without_padding(x, real)
+        x = without_padding(self, x, real)
         for layer in self.layers:
             convolved, _ = layer(dropout(x, self.dropout, self.training), real)
             x = (convolved + x) * SQRT_HALF
@@ -88,7 +88,7 @@ class SelfAttentionEncoderPath(nn.Module):
 
     def forward(self, x: Tensor, real: Tensor) -> Tensor:
         """x (B, S, d), real (B, S), False at padding -> (B, S, d). Raises ValueError where they do not fit."""
-        x = without_padding(x, real)
+        x = without_padding(self, x, real)
         mask = real[:, None, None, :]
         x = x * self.input_scale
         for layer in self.layers:
@@ -113,13 +113,16 @@ class FeedForward(nn.Module):
         return self.out_projection(x)
 
 
-def without_padding(x: Tensor, real: Tensor) -> Tensor:
-    """x (B, T, d), zero where real (B, T) is False: NaN would go on from there through weights of 0.
+def without_padding(path: nn.Module, x: Tensor, real: Tensor | None) -> Tensor:
+    """What a path begins with: x (B, T, d), zero where real (B, T) is False. NaN would go on from there through weights
+    of 0.
 
     Raises:
-        ValueError: they do not fit each other.
+        ValueError: x and real do not fit the path or each other.
     """
-    check_tensor("x", x, ("B", "T", "d"), x)
+    check_tensor("x", x, ("B", "T", "d"), next(path.parameters(), x))
+    if real is None:
+        return x
     check_mask("real", real, x)
     return x.masked_fill(~real.unsqueeze(-1), 0)
 
