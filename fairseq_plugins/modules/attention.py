@@ -37,9 +37,20 @@ class AdditiveAttention(nn.Module):
         self.key_projection = Linear(key_size, attention_size)
         self.score = nn.Linear(attention_size, 1, bias=False)
 
-    def project_keys(self, keys: Tensor) -> Tensor:
-        """U_a h(s) + b, once for each sentence: keys (B, S, K) -> (B, S, A)."""
+    def project_keys(self, keys: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """U_a h(s) + b, once for each sentence: keys (B, S, K) -> (B, S, A).
+
+        Args:
+            keys: h.
+            padding_mask: (B, S), True at padding, which counts as zero; None if there is none, or it is zero.
+
+        Raises:
+            ValueError: their sizes, precisions or devices do not fit the layer or each other.
+        """
         check_tensor("keys", keys, ("B", "S", self.key_projection.in_features), self.score.weight)
+        if padding_mask is not None:
+            check_mask("padding_mask", padding_mask, keys)
+            keys = keys.masked_fill(padding_mask.unsqueeze(-1), 0)
         return self.key_projection(keys)
 
     def forward(
