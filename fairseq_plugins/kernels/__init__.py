@@ -6,9 +6,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from . import dispatch
+from .checks import StepCheck, check_sequence
 from .conventional import conventional_rnn, conventional_stepper
 from .dispatch import BACKEND_VARIABLE
-from .multi_channel.lengths import checked_lengths
 from .multi_channel.specification import (
     MultiChannelLayer,
     MultiChannelOutput,
@@ -41,7 +41,7 @@ def multi_channel_rnn(
     layer: MultiChannelLayer,
     x: Tensor,
     lengths: Tensor | None,
-    state: MultiChannelState,
+    state: MultiChannelState | None,
     need_details: bool = False,
 ) -> MultiChannelOutput:
     """One layer of MC-RNN (Eq. 1 to 6) or HO-RNN over a sequence.
@@ -50,13 +50,16 @@ def multi_channel_rnn(
         layer: what it computes, and its parameters.
         x: (T, B, D), right-padded.
         lengths: (B,) real tokens of each row, 0 ... T; None if there is no padding.
-        state: each row's state before the first step.
+        state: each row's state before the first step; :func:`initial_state` if None.
         need_details: return the attention over channels too.
 
     Raises:
-        ValueError: lengths are not one whole number for each row, or not in 0 ... T; the latter is seen on CPUs only.
+        ValueError: x, lengths or state do not fit the layer or each other (``checks.py``).
     """
-    lengths = checked_lengths(lengths, x)
+    weight = layer.parameters.weight_ih
+    x, lengths = check_sequence(x, lengths, state, weight.size(1), weight, initial_state(layer, 0))
+    if state is None:
+        state = initial_state(layer, x.size(1))
     backend = dispatch.choose("multi_channel", layer, x.size(0) * x.size(1)).module
     return backend.multi_channel_rnn(layer, x, lengths, state, need_details)
 
@@ -65,5 +68,16 @@ def multi_channel_stepper(layer: MultiChannelLayer, batch_size: int) -> Stepper:
     """Steps of one layer of MC-RNN or HO-RNN, for about ``batch_size`` rows (any number works). Differentiable.
 
     What does not change from step to step is prepared once, so that the weights must not change while it is in use.
+
+    Raises:
+        ValueError: by each step, if x or the state do not fit the layer or each other.
     """
-    return dispatch.choose("multi_channel", layer, batch_size).module.stepper(layer, batch_size)
+    weight = layer.parameters.weight_ih
+    check = StepCheck(weight.size(1), weight, initial_state(layer, 0))
+    step = dispatch.choose("multi_channel", layer, batch_size).module.stepper(layer, batch_size)
+
+    def checked_step(x: Tensor, state: MultiChannelState) -> tuple[Tensor, MultiChannelState]:
+        check(x, state)
+        return step(x, state)
+
+    return checked_step

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from . import dispatch
-from .multi_channel.lengths import checked_lengths
+from .checks import checked_lengths
 from .multi_channel.specification import (
     MultiChannelLayer,
     MultiChannelParameters,

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..kernels.additive_attention import additive_attention
+from ..kernels.checks import check_mask, check_tensor
 from ..kernels.linear import linear
 from .convolution import weight_norm_linear
 from .linear import Linear
@@ -36,8 +37,20 @@ class AdditiveAttention(nn.Module):
         self.key_projection = Linear(key_size, attention_size)
         self.score = nn.Linear(attention_size, 1, bias=False)
 
-    def project_keys(self, keys: Tensor) -> Tensor:
-        """U_a h(s) + b, once for each sentence: keys (B, S, K) -> (B, S, A)."""
+    def project_keys(self, keys: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """U_a h(s) + b, once for each sentence: keys (B, S, K) -> (B, S, A).
+
+        Args:
+            keys: h.
+            padding_mask: (B, S), True at padding, which counts as zero; None if there is none, or it is zero.
+
+        Raises:
+            ValueError: their sizes, precisions or devices do not fit the layer or each other.
+        """
+        check_tensor("keys", keys, ("B", "S", self.key_projection.in_features), self.score.weight)
+        if padding_mask is not None:
+            check_mask("padding_mask", padding_mask, keys)
+            keys = keys.masked_fill(padding_mask.unsqueeze(-1), 0)
         return self.key_projection(keys)
 
     def forward(
@@ -53,7 +66,11 @@ class AdditiveAttention(nn.Module):
 
         Returns:
             context (B, T, K) and weights (B, T, S).
+
+        Raises:
+            ValueError: their sizes, precisions or devices do not fit the layer or each other.
         """
+        check_tensor("query", query, ("B", "T", self.query_projection.in_features), self.score.weight)
         score = self.score.weight.squeeze(0)
         return additive_attention(self.query_projection(query), projected_keys, values, score, padding_mask)
 
@@ -76,7 +93,15 @@ class Memory(NamedTuple):
 
     @classmethod
     def of(cls, output: Tensor, real: Tensor) -> Memory:
-        """output (N, S, d), real (N, S), False at padding."""
+        """output (N, S, d), real (N, S), False at padding; whatever is at padding does not count.
+
+        Raises:
+            ValueError: they do not fit each other.
+        """
+        check_tensor("output", output, ("N", "S", "d"), output)
+        check_mask("real", real, output)
+        # Under a weight of 0 NaN would stay NaN.
+        output = output.masked_fill(~real.unsqueeze(-1), 0)
         return cls(output, real[:, None, None, :], real.sum(dim=1).to(output.dtype).sqrt().view(-1, 1, 1))
 
 
@@ -116,6 +141,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         if size % heads:
             raise ValueError(f"{heads} heads do not divide {size} features")
+        self.size = size
         self.heads = heads
         self.query_projection = Linear(size, size, bias=False)
         self.key_value_projection = Linear(size, 2 * size, bias=False)
@@ -125,6 +151,7 @@ class MultiHeadAttention(nn.Module):
 
     def project_memory(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S, d) -> keys and values of every head, each (B, s, S, d / s)."""
+        check_tensor("x", x, ("B", "S", self.size), self.query_projection.weight)
         keys, values = self.key_value_projection(x).chunk(2, dim=-1)
         return self._split(keys), self._split(values)
 
@@ -136,7 +163,13 @@ class MultiHeadAttention(nn.Module):
 
         Returns:
             (B, T, d), and the mean of the heads' weights (B, T, S) or None.
+
+        Raises:
+            ValueError: their sizes, precisions or devices do not fit the layer or each other.
         """
+        check_tensor("x", x, ("B", "T", self.size), self.query_projection.weight)
+        check_tensor("keys", keys, ("N", self.heads, "S", self.size // self.heads), x)
+        check_tensor("values", values, tuple(keys.shape), x)
         query = self._split(_by_sentence(self.query_projection(x), keys.size(0)))
         context, weights = dot_product_attention(query, keys, values, mask, query.size(-1) ** -0.5, need_weights)
         context = self.out_projection(context.transpose(1, 2).reshape(x.shape))
@@ -182,7 +215,14 @@ class ConvolutionalAttention(nn.Module):
 
         Returns:
             (B, T, d), and the attention weights (B, T, S) or None.
+
+        Raises:
+            ValueError: their sizes, precisions or devices do not fit the layer or each other.
         """
+        size = self.in_projection.out_features
+        check_tensor("x", x, ("B", "T", size), self.in_projection.bias)
+        check_tensor("embedded", embedded, tuple(x.shape), x)
+        check_tensor("the memory's output", memory.output, ("N", "S", size), x)
         in_weight, out_weight = self.projection_weights() if weights is None else weights
         query = (linear(x, in_weight, self.in_projection.bias) + embedded) * math.sqrt(0.5)
         query = _by_sentence(query, memory.output.size(0)).unsqueeze(1)
@@ -199,4 +239,7 @@ class ConvolutionalAttention(nn.Module):
 
 def _by_sentence(query: Tensor, sentences: int) -> Tensor:
     """(B, T, d) -> (N, B / N T, d): the rows of a sentence ask as so many positions of one row."""
+    rows = query.size(0)
+    if rows != sentences and (not sentences or rows % sentences):
+        raise ValueError(f"{rows} rows are no multiple of {sentences} sentences")
     return query.reshape(sentences, -1, query.size(-1))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .padding import padding_mask
+from ..kernels.checks import check_tensor, checked_lengths
+from ..kernels.padding import padding_mask
 
 
 class AttentivePooling(nn.Module):
@@ -24,13 +25,30 @@ class AttentivePooling(nn.Module):
         nn.init.xavier_uniform_(self.weight)
 
     def forward(self, q: Tensor, q_lengths: Tensor, a: Tensor, a_lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """q (T, B, D) and a (S, B, D), right-padded -> r_q and r_a (B, D)."""
-        q_weights, a_weights = self.weights(q, q_lengths, a, a_lengths)
+        """q (T, B, D) and a (S, B, D), right-padded -> r_q and r_a (B, D).
+
+        Raises:
+            ValueError: their sizes, precisions or devices do not fit the layer or each other; or lengths are below 1,
+                or above T and S. The latter is seen on CPUs only.
+        """
+        q, q_padding = self._without_padding("q", q, q_lengths)
+        a, a_padding = self._without_padding("a", a, a_lengths)
+        q_weights, a_weights = self._weights(q, q_padding, a, a_padding)
         return torch.einsum("tbd,bt->bd", q, q_weights), torch.einsum("sbd,bs->bd", a, a_weights)
 
     def weights(self, q: Tensor, q_lengths: Tensor, a: Tensor, a_lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """w_q (B, T) and w_a (B, S), 0 at padding."""
-        q_padding, a_padding = padding_mask(q_lengths, q.size(0)), padding_mask(a_lengths, a.size(0))
+        """w_q (B, T) and w_a (B, S), 0 at padding. Raises what :meth:`forward` does."""
+        return self._weights(*self._without_padding("q", q, q_lengths), *self._without_padding("a", a, a_lengths))
+
+    def _without_padding(self, name: str, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """x, zero at padding, and where that is (T, B)."""
+        check_tensor(name, x, ("T", "B", self.weight.size(0)), self.weight)
+        padding = padding_mask(checked_lengths(lengths, x, least=1), x.size(0))
+        return x.masked_fill(padding.unsqueeze(-1), 0), padding
+
+    def _weights(self, q: Tensor, q_padding: Tensor, a: Tensor, a_padding: Tensor) -> tuple[Tensor, Tensor]:
+        if q.size(1) != a.size(1):
+            raise ValueError(f"q has {q.size(1)} rows, a {a.size(1)}")
         g = torch.tanh(torch.einsum("tbd,de,sbe->bts", q, self.weight, a))
         g = g.masked_fill(q_padding.t().unsqueeze(2) | a_padding.t().unsqueeze(1), -2.0)  # below every tanh
         q_weights = torch.softmax(g.amax(dim=2).masked_fill(q_padding.t(), float("-inf")), dim=1)

@@ -32,7 +32,14 @@ def cache_probabilities(outputs: Tensor, words: Tensor, window: int, theta: floa
 
     Returns:
         (N,)
+
+    Raises:
+        ValueError: there is not one word for each output, or no window.
     """
+    if outputs.dim() != 2 or words.shape != outputs.shape[:1]:
+        raise ValueError(f"outputs (N, H) and words (N,) do not fit: {tuple(outputs.shape)} and {tuple(words.shape)}")
+    if window < 1:
+        raise ValueError(f"the window must be at least 1, not {window}")
     found = outputs.new_zeros(len(words))
     for start in range(window + 1, len(words), CHUNK):
         stop = min(start + CHUNK, len(words))
@@ -56,7 +63,14 @@ def with_cache(log_probabilities: Tensor, cache: Tensor, window: int, weight: fl
         cache: p_cache (N,)
         window: of the cache
         weight: lambda; 0 leaves the model's
+
+    Raises:
+        ValueError: they are not of one shape (N,).
     """
+    if log_probabilities.dim() != 1 or cache.shape != log_probabilities.shape:
+        raise ValueError(
+            f"log_probabilities and cache must be (N,), not {tuple(log_probabilities.shape)} and {tuple(cache.shape)}"
+        )
     if weight == 0:
         return log_probabilities
     mixed = torch.logaddexp(log_probabilities + math.log1p(-weight), cache.log() + math.log(weight))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import weight_norm
 
+from ..kernels.checks import check_mask, check_tensor
 from ..kernels.linear import linear
 
 
@@ -35,6 +36,7 @@ class GatedConvolution(nn.Module):
         super().__init__()
         if not causal and kernel_width % 2 == 0:
             raise ValueError(f"a centred window needs an odd kernel width, not {kernel_width}")
+        self.size = size
         self.kernel_width = kernel_width
         self.causal = causal
         self.linear = weight_norm_linear(kernel_width * size, 2 * size, math.sqrt(4 * (1 - dropout)))
@@ -54,11 +56,17 @@ class GatedConvolution(nn.Module):
 
         Returns:
             (B, T, d), and the context for the positions that follow (B, r - 1, d).
+
+        Raises:
+            ValueError: their sizes, precisions or devices do not fit the layer or each other.
         """
+        check_tensor("x", x, ("B", "T", self.size), self.linear.bias)
         if real is not None:
-            x = x * real.unsqueeze(-1)
+            check_mask("real", real, x)
+            x = x.masked_fill(~real.unsqueeze(-1), 0)
         size = x.size(1)
         if context is not None:
+            check_tensor("context", context, (x.size(0), self.kernel_width - 1, self.size), x)
             padded = torch.cat([context, x], dim=1)
         else:
             before = self.kernel_width - 1 if self.causal else self.kernel_width // 2

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .padding import padding_mask
+from ..kernels.checks import check_tensor, checked_lengths
+from ..kernels.padding import padding_mask
 
 
 class Pooled(NamedTuple):
@@ -54,7 +55,12 @@ def pool(x: Tensor, lengths: Tensor, poolings: Sequence[str]) -> Pooled:
         x: a network's outputs.
         lengths: (B,) real tokens of each row, at least 1.
         poolings: names of :data:`POOLINGS`.
+
+    Raises:
+        ValueError: lengths are not one for each row, or not in 1 ... T; the latter is seen on CPUs only.
     """
+    check_tensor("x", x, ("T", "B", "H"), x)
+    lengths = checked_lengths(lengths, x, least=1)
     padding = padding_mask(lengths, x.size(0))
     found = {name: POOLINGS[name](x, padding) for name in poolings}
     positions = {name: picked for name, (_, picked) in found.items() if picked is not None}

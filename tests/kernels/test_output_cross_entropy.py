@@ -185,3 +185,22 @@ def test_no_table_outlives_its_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sizes and max(sizes) <= 4 * 50
     # The gradients of bias, weight and features, and where the real tokens are.
     assert len(kept) == 4 and max(kept) <= 200 * 8
+
+
+@pytest.mark.parametrize("backend", ["eager", "reference"])
+@pytest.mark.parametrize("wrong", [6, -1, 1 << 40])
+def test_targets_that_are_no_types(wrong: int, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(BACKEND_VARIABLE, backend)
+    target = torch.tensor([0, 5, wrong, 1])
+    message = f"targets must be from 0 to 5, not from {min(0, wrong)} to {max(5, wrong)}"
+    with pytest.raises(ValueError, match=message):
+        output_cross_entropy(torch.randn(4, 3), torch.randn(6, 3), None, target, padding=1)
+
+
+@pytest.mark.parametrize("padding", [-100, 1, 77])
+def test_padding_is_any_number(padding: int) -> None:
+    features, weight, target = torch.randn(3, 4), torch.randn(6, 4), torch.tensor([0, padding, 5])
+    loss, _ = output_cross_entropy(features, weight, None, target, padding)
+    torch.testing.assert_close(
+        loss, torch.nn.functional.cross_entropy(features @ weight.T, target, ignore_index=padding, reduction="sum")
+    )

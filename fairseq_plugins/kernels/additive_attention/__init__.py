@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from .. import dispatch
+from ..checks import check_mask, check_tensor
 
 __all__ = ["additive_attention"]
 
@@ -24,6 +25,18 @@ def additive_attention(
 
     Returns:
         context (B, T, K) and weights (B, T, S).
+
+    Raises:
+        ValueError: their sizes, precisions or devices do not fit each other.
     """
+    check_tensor("query", query, ("B", "T", "A"), query)
+    rows, _, features = query.shape
+    check_tensor("keys", keys, (rows, "S", features), query)
+    check_tensor("values", values, (rows, keys.size(1), "K"), query)
+    check_tensor("score", score, (features,), query)
+    if padding_mask is not None:
+        check_mask("padding_mask", padding_mask, keys)
+        # Under a weight of 0 NaN would stay NaN.
+        values = values.masked_fill(padding_mask.unsqueeze(-1), 0)
     backend = dispatch.choose("additive_attention", query, keys, score).module
     return backend.additive_attention(query, keys, values, score, padding_mask)

@@ -10,12 +10,16 @@
 #include <limits>
 #include <optional>
 #include <tuple>
+#include <vector>
 
+#include "cpu/checks.h"
 #include "cpu/vectors.h"
 
 namespace {
 
 using at::Tensor;
+using fairseq_plugins::check_dimensions;
+using fairseq_plugins::check_tensor;
 using fairseq_plugins::for_each_vector;
 using fairseq_plugins::load;
 using fairseq_plugins::store;
@@ -25,8 +29,18 @@ using fairseq_plugins::Vector;
 struct Sizes {
   int64_t batch, targets, sources, features;
 
-  Sizes(const Tensor& query, const Tensor& keys)
-      : batch(query.size(0)), targets(query.size(1)), sources(keys.size(1)), features(query.size(2)) {}
+  Sizes(const Tensor& query, const Tensor& keys, const Tensor& v) {
+    check_dimensions("query", query, 3);
+    check_dimensions("keys", keys, 3);
+    batch = query.size(0), targets = query.size(1), sources = keys.size(1), features = query.size(2);
+    const auto type = query.scalar_type();
+    check_tensor("query", query, query.sizes(), type);
+    check_tensor("keys", keys, {batch, sources, features}, type);
+    check_tensor("score", v, {features}, type);
+  }
+
+  // Of the weights.
+  std::vector<int64_t> table() const { return {batch, targets, sources}; }
 };
 
 template <typename T>
@@ -102,10 +116,14 @@ void run_backward(
 }
 
 // query (B, T, A), keys (B, S, A), v (A), padding (B, S) or nothing -> weights (B, T, S)
-Tensor forward(const Tensor& query, const Tensor& keys, const Tensor& v, const std::optional<Tensor>& padding) {
-  const Sizes sizes(query, keys);
-  const Tensor weights = at::empty({sizes.batch, sizes.targets, sizes.sources}, query.options());
-  const bool* mask = padding ? padding->const_data_ptr<bool>() : nullptr;
+Tensor forward(
+    const Tensor& given_query, const Tensor& given_keys, const Tensor& given_v, const std::optional<Tensor>& padding) {
+  const Sizes sizes(given_query, given_keys, given_v);
+  check_tensor("padding", padding, {sizes.batch, sizes.sources}, at::kBool);
+  const Tensor query = given_query.contiguous(), keys = given_keys.contiguous(), v = given_v.contiguous();
+  const Tensor is_padding = padding ? padding->contiguous() : Tensor();
+  const Tensor weights = at::empty(sizes.table(), query.options());
+  const bool* mask = padding ? is_padding.const_data_ptr<bool>() : nullptr;
   AT_DISPATCH_FLOATING_TYPES(query.scalar_type(), "additive_attention", [&] {
     run_forward(
         query.const_data_ptr<scalar_t>(), keys.const_data_ptr<scalar_t>(), v.const_data_ptr<scalar_t>(), mask,
@@ -116,8 +134,13 @@ Tensor forward(const Tensor& query, const Tensor& keys, const Tensor& v, const s
 
 // The gradients of query, keys and v.
 std::tuple<Tensor, Tensor, Tensor> backward(
-    const Tensor& gradient, const Tensor& query, const Tensor& keys, const Tensor& v, const Tensor& weights) {
-  const Sizes sizes(query, keys);
+    const Tensor& given_gradient, const Tensor& given_query, const Tensor& given_keys, const Tensor& given_v,
+    const Tensor& given_weights) {
+  const Sizes sizes(given_query, given_keys, given_v);
+  check_tensor("gradient", given_gradient, sizes.table(), given_query.scalar_type());
+  check_tensor("weights", given_weights, sizes.table(), given_query.scalar_type());
+  const Tensor gradient = given_gradient.contiguous(), weights = given_weights.contiguous();
+  const Tensor query = given_query.contiguous(), keys = given_keys.contiguous(), v = given_v.contiguous();
   const Tensor of_query = at::zeros_like(query), of_keys = at::zeros_like(keys);
   const Tensor of_v = at::zeros({sizes.batch, sizes.features}, v.options());
   AT_DISPATCH_FLOATING_TYPES(query.scalar_type(), "additive_attention_backward", [&] {

@@ -44,11 +44,11 @@ class _Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, query: Tensor, keys: Tensor, score: Tensor, padding_mask: Tensor | None) -> Tensor:
         query, keys, score = query.contiguous(), keys.contiguous(), score.contiguous()
-        weights = compiled().forward(query, keys, score, None if padding_mask is None else padding_mask.contiguous())
+        weights = compiled().forward(query, keys, score, padding_mask)
         ctx.save_for_backward(query, keys, score, weights)
         return weights
 
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        return *compiled().backward(gradient.contiguous(), *ctx.saved_tensors), None
+        return *compiled().backward(gradient, *ctx.saved_tensors), None

@@ -16,6 +16,9 @@ def additive_attention(
     query: Tensor, keys: Tensor, values: Tensor, score: Tensor, padding_mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """See :func:`fairseq_plugins.kernels.additive_attention.additive_attention`."""
+    if padding_mask is not None:
+        # Its gradient would be NaN where the key is.
+        keys = keys.masked_fill(padding_mask.unsqueeze(-1), 0)
     energies = torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ score
     if padding_mask is not None:
         energies = energies.masked_fill(padding_mask.unsqueeze(1), float("-inf"))

@@ -22,12 +22,19 @@ def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor | None = None) 
         c (T, B, F), computed and returned in float32 at least, whatever the precision of what it reads.
 
     Raises:
-        ValueError: gate and candidate are not of one shape, or initial is not of theirs without the first dimension.
+        ValueError: gate and candidate are not of one shape, or initial is not of theirs without the first dimension;
+            or they are on several devices, or no floating-point numbers.
     """
+    if gate.dim() != 3:
+        raise ValueError(f"gate must be of shape (T, B, F), not {tuple(gate.shape)}")
     if gate.shape != candidate.shape or (initial is not None and initial.shape != gate.shape[1:]):
         shapes = ", ".join(str(tuple(each.shape)) for each in (gate, candidate, initial) if each is not None)
         raise ValueError(f"gate and candidate (T, B, F) and initial (B, F) do not fit each other: {shapes}")
     given = [each for each in (gate, candidate, initial) if each is not None]
+    if len({each.device for each in given}) > 1:
+        raise ValueError("gate, candidate and initial must be on one device")
+    if not all(each.is_floating_point() for each in given):
+        raise ValueError("gate, candidate and initial must be floating-point numbers")
     dtype = torch.float32
     for each in given:
         dtype = torch.promote_types(dtype, each.dtype)

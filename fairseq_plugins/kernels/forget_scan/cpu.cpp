@@ -8,9 +8,12 @@
 
 #include <tuple>
 
+#include "cpu/checks.h"
+
 namespace {
 
 using at::Tensor;
+using fairseq_plugins::check_tensor;
 
 // Columns that are worth a thread of their own.
 constexpr int64_t grain = 256;
@@ -53,8 +56,17 @@ void run_backward(
   });
 }
 
+void check_inputs(const Tensor& gate, const Tensor& candidate, const Tensor& initial) {
+  fairseq_plugins::check(gate.defined() && gate.dim() > 0, "gate must have a dimension of time");
+  const auto type = gate.scalar_type();
+  check_tensor("gate", gate, gate.sizes(), type);
+  check_tensor("candidate", candidate, gate.sizes(), type);
+  check_tensor("initial", initial, gate.sizes().slice(1), type);
+}
+
 // gate, candidate (T, ...), initial (...) -> c (T, ...)
 Tensor forward(const Tensor& gate, const Tensor& candidate, const Tensor& initial) {
+  check_inputs(gate, candidate, initial);
   const Tensor g = gate.contiguous(), x = candidate.contiguous(), start = initial.contiguous();
   const Tensor c = at::empty_like(g);
   AT_DISPATCH_FLOATING_TYPES(g.scalar_type(), "forget_scan", [&] {
@@ -68,13 +80,16 @@ Tensor forward(const Tensor& gate, const Tensor& candidate, const Tensor& initia
 // The gradients of gate, candidate and initial.
 std::tuple<Tensor, Tensor, Tensor> backward(
     const Tensor& gradient, const Tensor& gate, const Tensor& candidate, const Tensor& initial, const Tensor& c) {
+  check_inputs(gate, candidate, initial);
+  check_tensor("gradient", gradient, gate.sizes(), gate.scalar_type());
+  check_tensor("c", c, gate.sizes(), gate.scalar_type());
   const Tensor dc = gradient.contiguous(), g = gate.contiguous(), x = candidate.contiguous();
-  const Tensor start = initial.contiguous();
+  const Tensor start = initial.contiguous(), after = c.contiguous();
   const Tensor of_gate = at::empty_like(g), of_candidate = at::empty_like(g), of_initial = at::empty_like(start);
   AT_DISPATCH_FLOATING_TYPES(g.scalar_type(), "forget_scan_backward", [&] {
     run_backward(
         dc.const_data_ptr<scalar_t>(), g.const_data_ptr<scalar_t>(), x.const_data_ptr<scalar_t>(),
-        start.const_data_ptr<scalar_t>(), c.const_data_ptr<scalar_t>(), of_gate.data_ptr<scalar_t>(),
+        start.const_data_ptr<scalar_t>(), after.const_data_ptr<scalar_t>(), of_gate.data_ptr<scalar_t>(),
         of_candidate.data_ptr<scalar_t>(), of_initial.data_ptr<scalar_t>(), g.size(0), start.numel());
   });
   return {of_gate, of_candidate, of_initial};

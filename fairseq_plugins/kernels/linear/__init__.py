@@ -13,5 +13,13 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x (..., D), weight (F, D), bias (F,) or None -> (..., F), as ``torch.nn.functional.linear``.
 
     Differentiable once.
+
+    Raises:
+        ValueError, RuntimeError: their sizes, precisions or devices do not fit each other.
     """
+    # torch says nothing of a weight on the meta device.
+    if x.device != weight.device or (bias is not None and bias.device != x.device):
+        raise ValueError(f"x, weight and bias must be on one device, not x on {x.device}, weight on {weight.device}")
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ValueError(f"bias must be of shape {tuple(weight.shape[:1])}, not {tuple(bias.shape)}")
     return dispatch.choose("linear", x, weight).module.linear(x, weight, bias)

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+from ..checks import check_tensor
+
 # Below this many multiplications the call itself takes longer than what is saved.
 _LEAST_PRODUCTS = 1 << 20
 
@@ -60,6 +62,10 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """As :func:`fairseq_plugins.kernels.linear.linear`."""
+    # oneDNN does not ask where they are, nor say how they do not fit.
+    check_tensor("weight", weight, ("F", x.size(-1)), x)
+    if bias is not None:
+        check_tensor("bias", bias, (weight.size(0),), x)
     return _Linear.apply(x, weight, bias)
 
 

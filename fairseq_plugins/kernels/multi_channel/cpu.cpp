@@ -79,8 +79,8 @@ std::vector<Chunk> chunks_of(const std::vector<Tensor>& saved) {
 Tensor stacked(const std::vector<Tensor>& tensors) { return tensors.empty() ? Tensor() : at::stack(tensors); }
 
 // x (T, B, D) -> Inputs::projected (T, B, G + A).
-Tensor project(const Product& input, const Tensor& x) {
-  return input(x.reshape({-1, x.size(-1)})).view({x.size(0), x.size(1), -1});
+Tensor project(const Weights& weights, const Product& input, const Tensor& x) {
+  return input(x.reshape({-1, x.size(-1)})).view({x.size(0), x.size(1), weights.projected()});
 }
 
 // What a call reads of a sequence: x (T, B, D), history (B, L, C, H), cell state (B, C, H or 0), lengths (B,).
@@ -93,8 +93,10 @@ using ForwardResult = std::tuple<Tensor, Tensor, Tensor, Tensor, std::vector<Ten
 ForwardResult forward(const Weights& weights, const Call& call, bool keep) {
   const KernelGuard guard;
   const auto& [x, history, cell_state, lengths] = call;
+  check_dimensions("input", x, 3);
+  check_call(weights, x, x.size(0), history, cell_state, lengths);
   const Product input(weights.weight_input, x.size(0) * x.size(1), weights.bias_input);
-  const Inputs inputs(project(input, x), history, cell_state, lengths);
+  const Inputs inputs(project(weights, input, x), history, cell_state, lengths);
   const auto first = boundaries(weights, inputs.batch());
   const Products products(weights, largest_chunk(first), keep ? inputs.steps() : 1, false);
   Outputs outputs(weights, inputs);
@@ -112,6 +114,10 @@ std::vector<OptionalTensor> backward(
     const std::vector<OptionalTensor>& upstream, bool needs_x, bool needs_state) {
   const KernelGuard guard;
   const auto& [x, history, cell_state, lengths] = call;
+  check_dimensions("input", x, 3);
+  check_call(weights, x, x.size(0), history, cell_state, lengths);
+  check_saved(weights, x.size(0), x.size(1), saved);
+  check(upstream.size() == 4, "there must be 4 gradients, not ", upstream.size());
   const Inputs inputs(saved[0], history, cell_state, lengths);
   const auto chunks = chunks_of(saved);
   const Products transposed(weights, chunks.back().rows, inputs.steps(), true);
@@ -119,6 +125,7 @@ std::vector<OptionalTensor> backward(
       std::tie(upstream[0], upstream[1], upstream[2], upstream[3]);
   const bool is_attention_alone = grad_alpha && !grad_output;
   const OutputGradients of_outputs(
+      weights, inputs,
       is_attention_alone ? OptionalTensor(at::zeros({inputs.steps(), inputs.batch(), weights.hidden()}, x.options()))
                          : grad_output,
       grad_alpha, grad_history, grad_cell_state);
@@ -127,7 +134,8 @@ std::vector<OptionalTensor> backward(
       run_backward(weights, transposed, inputs, chunks, saved[1], of_outputs, needs_state, &by_chunk);
   WeightGradients sum;
   for (const auto& part : by_chunk) sum.add(part);
-  const Tensor rows = x.reshape({-1, x.size(-1)}), grad_projected = gradients.projected.view({rows.size(0), -1});
+  const Tensor rows = x.reshape({-1, x.size(-1)});
+  const Tensor grad_projected = gradients.projected.view({rows.size(0), weights.projected()});
   const auto type = x.scalar_type();
   Tensor grad_x, grad_input;
   if (needs_x) grad_x = Product(weights.weight_input.t(), rows.size(0))(grad_projected).view(x.sizes());
@@ -151,7 +159,9 @@ class Steps {
   std::tuple<Tensor, Tensor, Tensor, std::vector<Tensor>> forward(
       const Tensor& x, const Tensor& history, const Tensor& cell_state, bool keep) const {
     const KernelGuard guard;
-    const Inputs inputs(project(input_, x.unsqueeze(0)), history, cell_state, std::nullopt);
+    check_dimensions("input", x, 2);
+    check_call(weights_, x, 1, history, cell_state, std::nullopt);
+    const Inputs inputs(project(weights_, input_, x.unsqueeze(0)), history, cell_state, std::nullopt);
     Outputs outputs(weights_, inputs);
     const auto chunks = run_forward(weights_, products_, inputs, boundaries(weights_, inputs.batch()), keep, outputs);
     return {
@@ -165,13 +175,17 @@ class Steps {
       const Tensor& x, const Tensor& history, const Tensor& cell_state, const std::vector<Tensor>& saved,
       const std::vector<OptionalTensor>& upstream, bool needs_weights) {
     const KernelGuard guard;
+    check_dimensions("input", x, 2);
+    check_call(weights_, x, 1, history, cell_state, std::nullopt);
+    check_saved(weights_, 1, x.size(0), saved);
+    check(upstream.size() == 3, "there must be 3 gradients, not ", upstream.size());
     if (!transposed_) {
       transposed_.emplace(weights_, largest_chunk(boundaries(weights_, batch_)), 1, true);
       transposed_input_ = Product(weights_.weight_input.t(), batch_);
     }
     const Inputs inputs(saved[0], history, cell_state, std::nullopt);
     const OptionalTensor output = upstream[0] ? OptionalTensor(upstream[0]->unsqueeze(0)) : std::nullopt;
-    const OutputGradients of_outputs(output, std::nullopt, upstream[1], upstream[2]);
+    const OutputGradients of_outputs(weights_, inputs, output, std::nullopt, upstream[1], upstream[2]);
     const InputGradients gradients = run_backward(
         weights_, *transposed_, inputs, chunks_of(saved), saved[1], of_outputs, true,
         needs_weights ? &by_chunk_ : nullptr);

@@ -200,13 +200,13 @@ class _Stepper:
         self._weights = _StepWeights.apply(self._steps, *weights)
 
     def __call__(self, x: Tensor, state: MultiChannelState) -> tuple[Tensor, MultiChannelState]:
-        x, history, cell_state = (tensor.to(self._dtype) for tensor in (x, state.history, state.cell_state))
+        x, history, cell_state = (_as(tensor, self._dtype) for tensor in (x, state.history, state.cell_state))
         if torch.is_grad_enabled():
             output, history, cell_state = _Step.apply(self._steps, self._weights, x, history, cell_state)
         else:
             output, history, cell_state, _ = self._steps.forward(x, history, cell_state, False)
-        next_state = (history.type_as(state.history), cell_state.type_as(state.cell_state), state.time + 1)
-        return output, MultiChannelState(*next_state)
+        history, cell_state = _as(history, state.history.dtype), _as(cell_state, state.cell_state.dtype)
+        return output, MultiChannelState(history, cell_state, state.time + 1)
 
 
 class _StepWeights(torch.autograd.Function):
@@ -251,6 +251,11 @@ class _Step(torch.autograd.Function):
         upstream = [grad_output, grad_history, _unless_empty(grad_cell_state)]
         gradients = ctx.steps.backward(*inputs, list(saved), upstream, needs_weights)
         return None, inputs[0].new_zeros(()) if needs_weights else None, *gradients
+
+
+def _as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    # A call of ``to`` takes a hundredth of a step where there is nothing to do.
+    return tensor if tensor.dtype is dtype else tensor.to(dtype)
 
 
 def _unless_empty(gradient: Tensor | None) -> Tensor | None:

@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "cpu/buffers.h"
+#include "cpu/checks.h"
 #include "cpu/products.h"
 #include "cpu/vectors.h"
 
@@ -31,7 +33,13 @@ struct Specification {
       const std::string& cell, bool connects_states, const std::vector<int64_t>& lags, int64_t channels,
       bool is_staggered, bool has_attention)
       : cell(cell == "lstm" ? Cell::lstm : cell == "gru" ? Cell::gru : Cell::rnn), connects_states(connects_states),
-        lags(lags), channels(channels), is_staggered(is_staggered), has_attention(has_attention) {}
+        lags(lags), channels(channels), is_staggered(is_staggered), has_attention(has_attention) {
+    check(cell == "lstm" || cell == "gru" || cell == "rnn", "there is no cell ", cell);
+    check(channels > 0 && (channels == 1 || (is_staggered && has_attention)), "there cannot be ", channels, " channels");
+    check(!lags.empty() && lags.front() > 0, "there must be lags, all of them positive");
+    check(std::is_sorted(lags.begin(), lags.end(), std::less_equal<>()), "lags must be ascending");
+    check(!is_staggered || (terms() == channels && longest_lag() == channels), "staggered channels have a lag each");
+  }
 
   int64_t terms() const { return lags.size(); }
   int64_t longest_lag() const { return lags.back(); }
@@ -63,6 +71,27 @@ struct Weights {
       const OptionalTensor& v_hidden, const OptionalTensor& score)
       : specification(specification), weight_input(weight_input.contiguous()), bias_input(bias_input.contiguous()),
         weight_connection(weight_connection.contiguous()) {
+    check_dimensions("weight_connection", weight_connection, 3);
+    check_dimensions("weight_input", weight_input, 2);
+    const auto type = weight_input.scalar_type();
+    const int64_t H = hidden();
+    check(H > 0, "weight_connection has no columns");
+    check(specification.has_attention == v_hidden.has_value() && v_hidden.has_value() == score.has_value(),
+          "attention has both v_hidden and score");
+    check(specification.connects_states == weight_hh.has_value(), "connections between states alone have weight_hh");
+    check((specification.cell == Cell::gru) == candidate_bias.has_value(), "the GRU alone has candidate_bias");
+    if (v_hidden) check_dimensions("v_hidden", *v_hidden, 2);
+    const int64_t A = v_hidden ? v_hidden->size(0) : 0;
+    check(A > 0 || !v_hidden, "v_hidden has no rows");
+    check_tensor("weight_input", weight_input, {width() + A, weight_input.size(1)}, type);
+    check_tensor("bias_input", bias_input, {width() + A}, type);
+    check_tensor("candidate_bias", candidate_bias, {H}, type);
+    check_tensor("weight_hh", weight_hh, {width(), H}, type);
+    check_tensor(
+        "weight_connection", weight_connection,
+        {specification.terms(), specification.connects_states ? H : width(), H}, type);
+    check_tensor("v_hidden", v_hidden, {A, H}, type);
+    check_tensor("score", score, {A}, type);
     if (candidate_bias) this->candidate_bias = candidate_bias->contiguous();
     if (weight_hh) this->weight_hh = weight_hh->contiguous();
     if (v_hidden) this->v_hidden = v_hidden->contiguous();
@@ -118,6 +147,28 @@ struct Inputs {
   int64_t length(int64_t row) const { return lengths.defined() ? lengths.data_ptr<int64_t>()[row] : steps(); }
 };
 
+// Checks what a call reads: x (..., B, D), history and cell state of as many rows, lengths from 0 to `steps`.
+inline void check_call(
+    const Weights& weights, const Tensor& x, int64_t steps, const Tensor& history, const Tensor& cell_state,
+    const OptionalTensor& lengths) {
+  const Specification& layer = weights.specification;
+  const auto type = weights.weight_input.scalar_type();
+  const int64_t H = weights.hidden(), C = layer.channels, D = weights.weight_input.size(1), B = x.size(-2);
+  check_tensor("input", x, x.sizes(), type);
+  check(x.size(-1) == D, "input must have width ", D, ", not ", x.size(-1));
+  check_dimensions("history", history, 4);
+  check(history.size(0) == B, "the state has ", history.size(0), " rows, the input ", B);
+  check_tensor("history", history, {B, layer.longest_lag(), C, H}, type);
+  check_tensor("cell state", cell_state, {B, C, layer.cell == Cell::lstm ? H : 0}, type);
+  check_tensor("lengths", lengths, {B}, at::kLong);
+  if (!lengths) return;
+  const Tensor by_row = lengths->contiguous();
+  for (int64_t row = 0; row < B; row++) {
+    const int64_t length = by_row.const_data_ptr<int64_t>()[row];
+    check(0 <= length && length <= steps, "lengths must be from 0 to the ", steps, " steps of the input, not ", length);
+  }
+}
+
 // The buffers of some rows of the batch, first ... first + rows - 1. Row L + t of `hidden` is written by time step t; its
 // first L rows are the history, oldest first. Where nothing is kept for a backward pass it is a ring of L + 1 rows, and T
 // is one for the other buffers.
@@ -140,6 +191,30 @@ struct Chunk {
 
 inline Chunk chunk_of(int64_t first, const std::vector<Tensor>& saved) {
   return {first, saved[0].size(2), saved[0], saved[1], saved[2], saved[3], saved[4], saved[5]};
+}
+
+// Checks what a forward pass has kept: projected (T, B, G + A), alpha (T, B, C) and the buffers of chunks of all B rows.
+inline void check_saved(const Weights& weights, int64_t steps, int64_t batch, const std::vector<Tensor>& saved) {
+  const Specification& layer = weights.specification;
+  const auto type = weights.weight_input.scalar_type(), computed = compute_type(type);
+  const int64_t H = weights.hidden(), C = layer.channels, A = weights.attention();
+  check(saved.size() > 2 && (saved.size() - 2) % Chunk::saved_tensors == 0, "nothing was kept for a backward pass");
+  check_tensor("projected", saved[0], {steps, batch, weights.projected()}, type);
+  check_tensor("alpha", saved[1], {steps, batch, C}, computed);
+  int64_t first = 0;
+  for (auto at = saved.begin() + 2; at != saved.end(); at += Chunk::saved_tensors) {
+    check_dimensions("hidden", *at, 4);
+    const int64_t rows = at->size(2);
+    check_tensor("hidden", at[0], {layer.longest_lag() + steps, C, rows, H}, type);
+    check_tensor("cell states", at[1], {layer.cell == Cell::lstm ? steps + 1 : 0, C, rows, H}, computed);
+    check_tensor("activations", at[2], {steps, C, rows, weights.width()}, type);
+    check_tensor("temporal", at[3], {layer.keeps_temporal() ? steps : 0, C, rows, H}, type);
+    check_tensor("inner", at[4], {layer.cell == Cell::gru ? steps : 0, C, rows, H}, type);
+    check_tensor("scores", at[5], {A ? steps : 0, C, rows, A}, type);
+    for (int64_t i = 0; i < Chunk::saved_tensors; i++) check(at[i].is_contiguous(), "what was kept must be contiguous");
+    first += rows;
+  }
+  check(first == batch, "what was kept has ", first, " rows, the input ", batch);
 }
 
 // (C, rows, X) of one step as a matrix of its slots from ... C - 1, or 0 ... C - 1 - from.
@@ -170,8 +245,14 @@ struct OutputGradients {
   Tensor output, alpha, history, cell_state;
 
   OutputGradients(
-      const OptionalTensor& output, const OptionalTensor& alpha, const OptionalTensor& history,
-      const OptionalTensor& cell_state) {
+      const Weights& weights, const Inputs& inputs, const OptionalTensor& output, const OptionalTensor& alpha,
+      const OptionalTensor& history, const OptionalTensor& cell_state) {
+    const auto type = inputs.projected.scalar_type();
+    const int64_t T = inputs.steps(), B = inputs.batch();
+    check_tensor("the gradient of the output", output, {T, B, weights.hidden()}, type);
+    check_tensor("the gradient of alpha", alpha, {T, B, weights.specification.channels}, compute_type(type));
+    check_tensor("the gradient of the history", history, inputs.history.sizes(), type);
+    check_tensor("the gradient of the cell state", cell_state, inputs.cell_state.sizes(), type);
     if (output) this->output = output->contiguous();
     if (alpha) this->alpha = alpha->contiguous();
     if (history) this->history = history->contiguous();

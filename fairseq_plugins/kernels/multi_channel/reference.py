@@ -33,6 +33,11 @@ def multi_channel_rnn(
 ) -> MultiChannelOutput:
     """See :func:`fairseq_plugins.kernels.multi_channel_rnn`. Eq. 1 to 6 of the paper."""
     steps, batch_size, _ = x.shape
+    has_details = need_details and layer.specification.has_attention
+    if not steps * batch_size:
+        output = x[..., :1].expand(-1, -1, state.history.size(-1))
+        attention = x.new_zeros(steps, batch_size, layer.specification.channels)
+        return MultiChannelOutput(output, state, {"channel_attention": attention} if has_details else {})
     sentence = _staggered_sentence if layer.specification.is_staggered else _higher_order_sentence
     rows = []
     for b in range(batch_size):
@@ -40,7 +45,6 @@ def multi_channel_rnn(
         row_state = MultiChannelState(state.history[b], state.cell_state[b], state.time[b])
         rows.append(sentence(layer, x[:length, b], row_state, steps))
     outputs, histories, cell_states, times, attentions = zip(*rows, strict=True)
-    has_details = need_details and layer.specification.has_attention
     return MultiChannelOutput(
         torch.stack(outputs, dim=1),
         MultiChannelState(torch.stack(histories), torch.stack(cell_states), torch.stack(times)),

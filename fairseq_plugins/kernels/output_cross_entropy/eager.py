@@ -47,6 +47,8 @@ def output_cross_entropy(
         real = target.ne(padding).nonzero().squeeze(1)
         if len(real) < len(target):
             features, target = features.index_select(0, real), target.index_select(0, real)
+    else:
+        features = features.masked_fill(target.eq(padding).unsqueeze(1), 0)
     if not torch.is_grad_enabled():
         # A Function takes every parameter for one whose gradient is wanted.
         features, weight = features.detach(), weight.detach()

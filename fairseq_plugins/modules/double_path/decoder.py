@@ -14,10 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ...kernels.checks import check_number
 from ...kernels.dropout import dropout
 from ..attention import ConvolutionalAttention, Memory, MultiHeadAttention
 from ..convolution import GatedConvolution
-from .encoder import SQRT_HALF, FeedForward, SelfAttentionOptions, output_norm
+from .encoder import SQRT_HALF, FeedForward, SelfAttentionOptions, output_norm, without_padding
 from .gate import PATHS, ScalarGate, fuse
 
 # The embeddings start at N(0, 0.1) and the CNN paths stay about there.
@@ -135,7 +136,12 @@ class ConvolutionalDecoderPath(nn.Module):
             real: (B, T), False at padding; None if there is none.
             states: as an earlier call returned them.
             need_attention: return the attention weights and gates.
+
+        Raises:
+            ValueError: one of them does not fit the path or the others.
         """
+        embedded = without_padding(self, embedded, real)
+        check_number(states, len(self.layers))
         x, results = embedded, []
         for i, layer in enumerate(self.layers):
             x, *result = layer(x, embedded, memories, real, None if states is None else states[i], need_attention)
@@ -178,6 +184,8 @@ class SelfAttentionDecoderPath(nn.Module):
         need_attention: bool = False,
     ) -> PathOutput:
         """As :meth:`ConvolutionalDecoderPath.forward`."""
+        embedded = without_padding(self, embedded, real)
+        check_number(states, len(self.layers))
         before = 0 if states is None else states[0].keys.size(2)
         mask = _causal_mask(embedded, real, before)
         if self.matches_memory and "cnn" in memories and states is None:

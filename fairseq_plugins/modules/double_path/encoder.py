@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ...kernels.checks import check_mask, check_tensor
 from ...kernels.dropout import dropout
 from ..attention import MultiHeadAttention
 from ..convolution import GatedConvolution
@@ -64,7 +65,8 @@ class ConvolutionalEncoderPath(nn.Module):
         self.layers = nn.ModuleList(GatedConvolution(size, kernel_width, dropout) for _ in range(layers))
 
     def forward(self, x: Tensor, real: Tensor) -> Tensor:
-        """x (B, S, d), real (B, S), False at padding -> (B, S, d)."""
+        """x (B, S, d), real (B, S), False at padding -> (B, S, d). Raises ValueError where they do not fit."""
+        x = without_padding(self, x, real)
         for layer in self.layers:
             convolved, _ = layer(dropout(x, self.dropout, self.training), real)
             x = (convolved + x) * SQRT_HALF
@@ -85,7 +87,8 @@ class SelfAttentionEncoderPath(nn.Module):
         self.output_norm = output_norm(options)
 
     def forward(self, x: Tensor, real: Tensor) -> Tensor:
-        """x (B, S, d), real (B, S), False at padding -> (B, S, d)."""
+        """x (B, S, d), real (B, S), False at padding -> (B, S, d). Raises ValueError where they do not fit."""
+        x = without_padding(self, x, real)
         mask = real[:, None, None, :]
         x = x * self.input_scale
         for layer in self.layers:
@@ -108,6 +111,20 @@ class FeedForward(nn.Module):
         """(B, T, d) -> (B, T, d)."""
         x = dropout(F.relu(self.in_projection(x)), self.activation_dropout, self.training)
         return self.out_projection(x)
+
+
+def without_padding(path: nn.Module, x: Tensor, real: Tensor | None) -> Tensor:
+    """What a path begins with: x (B, T, d), zero where real (B, T) is False. NaN would go on from there through weights
+    of 0.
+
+    Raises:
+        ValueError: x and real do not fit the path or each other.
+    """
+    check_tensor("x", x, ("B", "T", "d"), next(path.parameters(), x))
+    if real is None:
+        return x
+    check_mask("real", real, x)
+    return x.masked_fill(~real.unsqueeze(-1), 0)
 
 
 def output_norm(options: SelfAttentionOptions) -> nn.LayerNorm:

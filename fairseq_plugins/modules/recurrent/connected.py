@@ -158,8 +158,6 @@ class ConnectedRNN(RecurrentNetwork):
     ) -> RecurrentOutput:
         """See :meth:`.RecurrentNetwork.forward`. A layer with attention over channels has the detail
         ``channel_attention`` (T, B, C), channels 1 ... C, zero at padding."""
-        if state is None:
-            state = self.initial_state(x.size(1))
         return RecurrentOutput(*kernels.multi_channel_rnn(self._layer(), x, lengths, state, need_details))
 
     def recurrent_parameters(self) -> list[str]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ...kernels.checks import StepCheck, check_sequence
 from ..regularization import dropped_parameters
 
 RecurrentState = tuple[Tensor, ...]
@@ -60,6 +61,9 @@ class RecurrentNetwork(nn.Module, ABC):
             lengths: (B,) real tokens of each row, 0 ... T; None if there is no padding.
             state: the state to go on from; :meth:`initial_state` if None.
             need_details: fill :attr:`RecurrentOutput.details`.
+
+        Raises:
+            ValueError: x, lengths or state do not fit the network or each other.
         """
 
     @abstractmethod
@@ -81,10 +85,12 @@ class RecurrentNetwork(nn.Module, ABC):
             lengths: as :meth:`forward` was given them.
         """
         output = result.output
+        if not output.size(0):
+            return [output.new_zeros(output.shape[1:])]
         if lengths is None:
             return [output[-1]]
         # The output at padding is zero, which is where -1 points to in a row of no tokens.
-        return [output[lengths - 1, torch.arange(output.size(1), device=output.device)]]
+        return [output[lengths.long() - 1, torch.arange(output.size(1), device=output.device)]]
 
     @property
     def summary_sizes(self) -> list[int]:
@@ -105,6 +111,25 @@ class RecurrentNetwork(nn.Module, ABC):
         A network prepares here what its steps have in common; the parameters must not change while it is in use.
         """
         return self.step
+
+    def check_sequence(
+        self, x: Tensor, lengths: Tensor | None, state: RecurrentState | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """What :meth:`forward` begins with: checks its arguments, and returns x, zero at padding, and the lengths.
+
+        Raises:
+            ValueError: they do not fit the network or each other.
+        """
+        start = () if state is None else self.initial_state(0)
+        return check_sequence(x, lengths, state, self.input_size, next(self.parameters(), x), start)
+
+    def step_check(self) -> StepCheck:
+        """What checks the arguments of each step."""
+        return StepCheck(self.input_size, next(self.parameters()), self.initial_state(0))
+
+    def unread(self, x: Tensor, state: RecurrentState | None) -> RecurrentOutput:
+        """What :meth:`forward` returns for x of no steps: no outputs, and the state that it would start from."""
+        return RecurrentOutput(x[..., :1].expand(-1, -1, self.output_size), state, {})
 
     def initial_state(self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None) -> RecurrentState:
         """The state before the first token; device and dtype of the parameters.

@@ -48,8 +48,11 @@ class ConventionalRNN(RecurrentNetwork):
         state: ConventionalState | None = None,
         need_details: bool = False,
     ) -> RecurrentOutput:
+        x, lengths = self.check_sequence(x, lengths, state)
         if state is None:
             state = self.initial_state(x.size(1))
+        if not x.size(0):
+            return self.unread(x, state)
         output, *last = torch_layers.run(self.rnn, x, lengths, *state)
         return RecurrentOutput(output, ConventionalState(*last), {})
 
@@ -57,13 +60,15 @@ class ConventionalRNN(RecurrentNetwork):
         return ["rnn.weight_hh_l0"]
 
     def step(self, x: Tensor, state: ConventionalState) -> tuple[Tensor, ConventionalState]:
+        self.step_check()(x, state)
         hidden, cell_state = torch_layers.step(self.rnn, x, *state)
         return hidden, ConventionalState(hidden, cell_state)
 
     def stepper(self, batch_size: int) -> Step:
-        step = torch_layers.stepper(self.rnn, batch_size)
+        check, step = self.step_check(), torch_layers.stepper(self.rnn, batch_size)
 
         def one_step(x: Tensor, state: ConventionalState) -> tuple[Tensor, ConventionalState]:
+            check(x, state)
             hidden, cell_state = step(x, *state)
             return hidden, ConventionalState(hidden, cell_state)
 

@@ -95,7 +95,10 @@ class DilatedRNN(RecurrentNetwork):
         state: DilatedState | None = None,
         need_details: bool = False,
     ) -> RecurrentOutput:
+        x, lengths = self.check_sequence(x, lengths, state)
         steps, batch_size, _ = x.shape
+        if not steps:
+            return self.unread(x, self.initial_state(batch_size) if state is None else state)
         s = self.dilation
         # Where the subsequences are in the rings; None where each is at the place of its number.
         places = None if state is None else (state.phase.unsqueeze(1) + torch.arange(s, device=x.device)) % s
@@ -129,9 +132,10 @@ class DilatedRNN(RecurrentNetwork):
         return self.stepper(x.size(0))(x, state)
 
     def stepper(self, batch_size: int) -> Step:
-        run = torch_layers.stepper(self.rnn, batch_size)
+        check, run = self.step_check(), torch_layers.stepper(self.rnn, batch_size)
 
         def step(x: Tensor, state: DilatedState) -> tuple[Tensor, DilatedState]:
+            check(x, state)
             rows = torch.arange(x.size(0), device=x.device)
             hidden, cell_state = run(x, state.hidden[rows, state.phase], state.cell_state[rows, state.phase])
             places = (rows, state.phase)

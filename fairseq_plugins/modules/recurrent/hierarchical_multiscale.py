@@ -27,7 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..padding import padding_mask
+from ...kernels.padding import padding_mask
 from ..regularization import LockedDropout
 from .contract import RecurrentNetwork, RecurrentOutput, Step
 from .registry import LayerSizes, register_recurrent_kind
@@ -102,8 +102,11 @@ class HierarchicalMultiscaleRNN(RecurrentNetwork):
         need_details: bool = False,
     ) -> RecurrentOutput:
         """See :meth:`.RecurrentNetwork.forward`. The detail ``boundaries`` (T, B, L - 1) is z, zero at padding."""
+        x, lengths = self.check_sequence(x, lengths, state)
         if state is None:
             state = self.initial_state(x.size(1))
+        if not x.size(0):
+            return self.unread(x, state)
         step = self._step_function()
         states = [state]
         for from_input in F.linear(x, self.weight_bottom_up[0], self.bias[0]).unbind(0):
@@ -133,9 +136,10 @@ class HierarchicalMultiscaleRNN(RecurrentNetwork):
         return self.stepper(x.size(0))(x, state)
 
     def stepper(self, batch_size: int) -> Step:
-        step = self._step_function()
+        check, step = self.step_check(), self._step_function()
 
         def one_step(x: Tensor, state: HierarchicalMultiscaleState) -> tuple[Tensor, HierarchicalMultiscaleState]:
+            check(x, state)
             state = step(F.linear(x, self.weight_bottom_up[0], self.bias[0]), state)
             return self._output(state.hidden), state
 

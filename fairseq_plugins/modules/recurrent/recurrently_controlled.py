@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ...kernels.forget_scan import forget_scan
-from ..padding import padding_mask
+from ...kernels.padding import padding_mask
 from . import torch_layers
 from .contract import RecurrentNetwork, RecurrentOutput, Step
 from .registry import LayerSizes, option, register_recurrent_kind
@@ -91,17 +91,20 @@ class RecurrentlyControlledRNN(RecurrentNetwork):
         """See :meth:`.RecurrentNetwork.forward`.
 
         Raises:
-            ValueError: a state in two directions, where there is none to go on from.
+            ValueError: x, lengths or state do not fit; or a state in two directions, where there is none to go on from.
         """
+        if self.bidirectional and state is not None:
+            raise ValueError("a bidirectional RCRN cannot go on from a state")
+        x, lengths = self.check_sequence(x, lengths, state)
+        if state is None and not self.bidirectional:
+            state = self.initial_state(x.size(1))
+        if not x.size(0):
+            return self.unread(x, state)
         if self.bidirectional:
-            if state is not None:
-                raise ValueError("a bidirectional RCRN cannot go on from a state")
             h1, h2, h3 = (torch_layers.run_both_directions(rnn, x, lengths) for rnn in self._networks())
             output = self._gated(h2, forget_scan(torch.sigmoid(h1), h3))
             return RecurrentOutput(_without_padding(output, lengths), None, {})
 
-        if state is None:
-            state = self.initial_state(x.size(1))
         results = [
             torch_layers.run(rnn, x, lengths, *start)
             for rnn, *start in zip(self._networks(), state.hidden.unbind(1), state.cell_state.unbind(1), strict=True)
@@ -125,7 +128,7 @@ class RecurrentlyControlledRNN(RecurrentNetwork):
     def summaries(self, result: RecurrentOutput, lengths: Tensor | None) -> list[Tensor]:
         """In two directions: the forward features of h4 at the last real token, the backward ones at the first."""
         [last] = super().summaries(result, lengths)
-        if not self.bidirectional:
+        if not self.bidirectional or not result.output.size(0):
             return [last]
         return [torch.cat([last[:, : self.hidden_size], result.output[0, :, self.hidden_size :]], dim=-1)]
 
@@ -135,9 +138,11 @@ class RecurrentlyControlledRNN(RecurrentNetwork):
     def stepper(self, batch_size: int) -> Step:
         if self.bidirectional:
             raise TypeError("an RCRN in two directions does not run step by step")
+        check = self.step_check()
         steps = [torch_layers.stepper(rnn, batch_size) for rnn in self._networks()]
 
         def step(x: Tensor, state: RecurrentlyControlledState) -> tuple[Tensor, RecurrentlyControlledState]:
+            check(x, state)
             starts = zip(state.hidden.unbind(1), state.cell_state.unbind(1), strict=True)
             hidden, cell_state = zip(*(run(x, *start) for run, start in zip(steps, starts, strict=True)), strict=True)
             h1, h2, h3 = hidden

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ...kernels.checks import check_number
 from ..regularization import LockedDropout, with_parameters
 from .contract import RecurrentNetwork, RecurrentOutput, RecurrentState, Step
 from .registry import Direction, LayerSizes, recurrent_kind
@@ -66,9 +67,13 @@ class NetworkStack(nn.Module):
         """Runs over a sequence x (T, B, D), right-padded; ``lengths`` (B,) or None if there is no padding.
 
         With two directions a state makes no sense before the sentence's end is known, so that ``states`` must be None.
+
+        Raises:
+            ValueError: x, lengths or states do not fit the layers or each other.
         """
         if states is not None and not self.is_steppable:
             raise ValueError("a bidirectional stack cannot go on from a state")
+        check_number(states, len(self.layers))
         outputs, by_layer, details = [], [], {}
         for i in range(len(self.layers)):
             if i > 0:
@@ -136,6 +141,7 @@ class NetworkStack(nn.Module):
         dropouts = [self.dropout.for_steps() if is_locked else self.dropout for _ in steps]
 
         def step(x: Tensor, states: Sequence[RecurrentState]) -> tuple[Tensor, tuple[RecurrentState, ...]]:
+            check_number(states, len(self.layers))
             next_states = []
             for i, (layer_step, dropout, state) in enumerate(zip(steps, dropouts, states, strict=True)):
                 if i > 0:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ... import kernels
-from ..padding import padding_mask
+from ...kernels.padding import padding_mask
 
 CELLS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 _NAMES = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn"}

@@ -7,7 +7,7 @@ import torch
 
 from fairseq_plugins import kernels
 from fairseq_plugins.kernels import conventional
-from fairseq_plugins.kernels.multi_channel.lengths import checked_lengths
+from fairseq_plugins.kernels.checks import checked_lengths
 from fairseq_plugins.modules import ConventionalRNN, HigherOrderRNN, MultiChannelRNN
 
 LAYERS = [MultiChannelRNN, HigherOrderRNN, ConventionalRNN]
@@ -55,6 +55,7 @@ def test_lengths_of_other_types(layer_of: type, dtype: torch.dtype, monkeypatch:
 
 def test_a_gpu_is_not_asked_what_the_lengths_are() -> None:
     """Nor is the meta device, which does not know."""
-    lengths = checked_lengths(torch.tensor([5, 7], dtype=torch.int32, device="meta"), torch.zeros(5, 2, 3))
+    x = torch.zeros(5, 2, 3, device="meta")
+    lengths = checked_lengths(torch.tensor([5, 7], dtype=torch.int32, device="meta"), x)
     assert lengths is not None and lengths.dtype == torch.long and lengths.is_meta
-    assert checked_lengths(None, torch.zeros(5, 2, 3)) is None
+    assert checked_lengths(None, x) is None
