@@ -34,9 +34,11 @@ from ..kernels.linear import linear
 from ..modules import LockedDropout, RecurrentStack, embedding_dropout, reorder_states
 from ..modules.dropout import Dropout
 from ..modules.initialization import standard_normal_
+from ..modules.recurrent.registry import Needs
 from .carried_states import CarriedStates
 from .options import (
     check_dropouts,
+    check_effects,
     check_layer_options,
     check_sizes,
     complete,
@@ -56,8 +58,24 @@ DROPOUTS = ("embedding_dropout", "decoder_dropout_in", "dropout", "decoder_dropo
 class RecurrentLanguageModelConfig(recurrent_layer_options(), FairseqDataclass):
     """The options of ``recurrent_lm``; the defaults are AWD-LSTM's sizes for Penn Treebank, without dropouts."""
 
-    decoder_embed_dim: int = field(default=400, metadata={"help": "size of the embeddings"})
-    decoder_hidden_size: int = field(default=1150, metadata={"help": "width of the layers"})
+    decoder_embed_dim: int = field(
+        default=400,
+        metadata={"help": "size of the embeddings", "needs": Needs("beside --one-hot", lambda cfg: not cfg.one_hot)},
+    )
+    decoder_hidden_size: int = field(
+        default=1150,
+        metadata={
+            "help": "width of the layers",
+            "needs": Needs(
+                "beside --share-decoder-input-output-embed and one layer, which has the embeddings' width",
+                lambda cfg: (
+                    cfg.decoder_layers > 1
+                    or not cfg.share_decoder_input_output_embed
+                    or cfg.decoder_hidden_size == cfg.decoder_embed_dim
+                ),
+            ),
+        },
+    )
     decoder_layers: int = field(default=3, metadata={"help": "number of layers"})
     share_decoder_input_output_embed: bool = field(
         default=False, metadata={"help": "one table for embeddings and output layer; the top layer has its width"}
@@ -67,13 +85,26 @@ class RecurrentLanguageModelConfig(recurrent_layer_options(), FairseqDataclass):
     )
     embedding_dropout: float = field(default=0.0, metadata={"help": "probability that a word is dropped in a window"})
     decoder_dropout_in: float = field(default=0.0, metadata={"help": "probability of dropout on the embeddings"})
-    dropout: float = field(default=0.0, metadata={"help": "probability of dropout between layers"})
+    dropout: float = field(
+        default=0.0,
+        metadata={
+            "help": "probability of dropout between layers",
+            "needs": Needs("with one layer, since it is between layers", lambda cfg: cfg.decoder_layers > 1),
+        },
+    )
     decoder_dropout_out: float = field(
         default=0.0, metadata={"help": "probability of dropout on the last layer's output"}
     )
     weight_dropout: float = field(default=0.0, metadata={"help": "probability of DropConnect on the recurrent weights"})
     plain_dropout: bool = field(
-        default=False, metadata={"help": "dropouts draw a mask for each time step, not one for a window"}
+        default=False,
+        metadata={
+            "help": "dropouts draw a mask for each time step, not one for a window",
+            "needs": Needs(
+                "without --dropout, --decoder-dropout-in or --decoder-dropout-out",
+                lambda cfg: cfg.dropout or cfg.decoder_dropout_in or cfg.decoder_dropout_out,
+            ),
+        },
     )
     init_range: Optional[float] = field(  # noqa: UP045
         default=None, metadata={"help": "all parameters start in U(-x, x); default: each as its layer has it"}
@@ -108,6 +139,7 @@ class RecurrentLanguageModel(FairseqLanguageModel):
         check_dropouts(cfg, DROPOUTS)
         if cfg.one_hot and (cfg.share_decoder_input_output_embed or cfg.embedding_dropout):
             raise InputError("--one-hot has no embeddings: leave out their sharing and their dropout")
+        check_effects(cfg, RecurrentLanguageModelConfig, task)
         start = str(cfg.initialization)
         if start != "layers" and cfg.init_range is not None:
             raise InputError(

@@ -20,7 +20,7 @@ from fairseq_plugins.models.options import takes_layer_option
 from fairseq_plugins.models.recurrent_language_model import RecurrentLanguageModel, RecurrentLanguageModelConfig
 from fairseq_plugins.modules import RECURRENT_KINDS
 from tests.commands import CHECKOUT
-from tests.models.tasks import WORDS, build_architecture, make_task
+from tests.models.tasks import WORDS, build_architecture, make_task, without_idle
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 DROPOUTS = {
@@ -32,7 +32,7 @@ DROPOUTS = {
 def make_model(seed: int = 0, task: SimpleNamespace | None = None, **options) -> RecurrentLanguageModel:
     torch.manual_seed(seed)
     sizes = {"decoder_embed_dim": 6, "decoder_hidden_size": 6, "decoder_layers": 2}
-    cfg = RecurrentLanguageModelConfig(**{**sizes, **options})
+    cfg = without_idle(RecurrentLanguageModelConfig(**{**sizes, **options}))
     model = RecurrentLanguageModel.build_model(cfg, task or make_task()).double().eval()
     # Larger weights than at the start of training, so that nothing hides in the tolerance.
     with torch.no_grad():

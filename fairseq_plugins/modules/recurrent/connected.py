@@ -14,7 +14,7 @@ from ...kernels.dropout import dropout
 from ...kernels.multi_channel.specification import CONNECTIONS, GATES
 from ..regularization import dropped_parameters
 from .contract import RecurrentNetwork, RecurrentOutput
-from .registry import option
+from .registry import Needs, option
 
 CONNECTION_INITS = ("identity", "orthogonal")
 
@@ -33,6 +33,10 @@ class ConnectedOptions:
         "other weights",
         minimum=0,
         before=1.0,
+        needs=Needs(
+            "without --connection state and --connection-init identity",
+            lambda options: options.connection == "state" and options.connection_init == "identity",
+        ),
     )
 
 
@@ -43,7 +47,13 @@ def connection_start(default: str, before: str | None = None) -> Any:
         default: of the kind
         before: what models of the kind did that were trained before there was the option
     """
-    return option(default, "how the connections start (--connection state)", choices=CONNECTION_INITS, before=before)
+    return option(
+        default,
+        "how the connections start (--connection state)",
+        choices=CONNECTION_INITS,
+        before=before,
+        needs=Needs("without --connection state", lambda options: options.connection == "state"),
+    )
 
 
 class ConnectedRNN(RecurrentNetwork):

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from . import torch_layers
 from .contract import RecurrentNetwork, RecurrentOutput, Step
-from .registry import LayerSizes, option, register_recurrent_kind
+from .registry import LayerSizes, Needs, option, register_recurrent_kind
 from .stack import NetworkStack
 
 FUSIONS = ("convolution", "concat")
@@ -266,6 +266,7 @@ class DilatedOptions:
         "fusion for a first dilation above 1: one causal filter for all features, or concatenation, as in the "
         "authors' code",
         choices=FUSIONS,
+        needs=Needs("without a --first-dilation above 1", lambda options: options.first_dilation > 1),
     )
 
 
