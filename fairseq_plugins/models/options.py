@@ -103,7 +103,7 @@ def recurrent_layer(cfg: Namespace | DictConfig, side: str = "") -> tuple[str, A
     checkpoint says what its layers are, also when defaults have changed.
 
     Args:
-        cfg: holds :func:`recurrent_layer_options`.
+        cfg: holds :func:`recurrent_layer_options`, and how many layers there are.
         side: ``encoder`` or ``decoder``; empty where there are no sides.
 
     Raises:
@@ -118,7 +118,7 @@ def recurrent_layer(cfg: Namespace | DictConfig, side: str = "") -> tuple[str, A
         )
     kind = RECURRENT_KINDS[name]
     options = kind.options(**{name: value for name, (_, value) in _asked_for(cfg, prefix, kind).items()})
-    idle = _idle(options)
+    idle = _idle(options, _layers(cfg, prefix))
     own = (each.name for each in dataclasses.fields(options))
     keep(cfg, **{prefix + name: None if name in idle else getattr(options, name) for name in own})
     return kind.name, options
@@ -140,10 +140,16 @@ def _asked_for(cfg: Namespace | DictConfig, prefix: str, kind: RecurrentKind) ->
     return values
 
 
-def _idle(options: Any) -> dict[str, Needs]:
-    """Those of a kind's options that have no effect, with what they need."""
+def _idle(options: Any, layers: int) -> dict[str, Needs]:
+    """Those of a kind's options that have no effect in so many layers, with what they need."""
     needs = {each.name: each.metadata["needs"] for each in dataclasses.fields(options) if "needs" in each.metadata}
-    return {name: needed for name, needed in needs.items() if not needed.are_met(options)}
+    return {name: needed for name, needed in needs.items() if layers < needed.layers or not needed.are_met(options)}
+
+
+def _layers(cfg: Namespace | DictConfig, prefix: str) -> int:
+    """How many layers a side has; of a language model they are the decoder's."""
+    name = f"{prefix}layers"
+    return getattr(cfg, name if hasattr(cfg, name) else "decoder_layers")
 
 
 def refuse_dropout(is_retained: bool) -> None:
@@ -173,7 +179,8 @@ def check_layer_options(cfg: Namespace | DictConfig, task: FairseqTask, *sides: 
     acting: set[tuple[str, str]] = set()
     for prefix, kind in kind_of.items():
         asked_for = _asked_for(cfg, prefix, RECURRENT_KINDS[kind])
-        idle_here = _idle(RECURRENT_KINDS[kind].options(**{name: value for name, (_, value) in asked_for.items()}))
+        options = RECURRENT_KINDS[kind].options(**{name: value for name, (_, value) in asked_for.items()})
+        idle_here = _idle(options, _layers(cfg, prefix))
         for name, (full_name, value) in asked_for.items():
             if name in idle_here:
                 idle[full_name] = value, idle_here[name]

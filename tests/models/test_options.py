@@ -102,7 +102,7 @@ def test_names_defaults_and_helps_come_from_the_kinds() -> None:
 def test_a_model_without_sides_has_one_kind() -> None:
     options = recurrent_layer_options()
     assert not [field.name for field in dataclasses.fields(options) if "coder" in field.name]
-    cfg = options(recurrent_layer="mc_rnn", channels=4)
+    cfg = Namespace(**vars(options(recurrent_layer="mc_rnn", channels=4)), layers=1)
     kind, found = recurrent_layer(cfg)
     assert (kind, found.channels, found.cell, cfg.cell) == ("mc_rnn", 4, "lstm", "lstm")
 

@@ -255,7 +255,12 @@ class DilatedOptions:
     """What DilatedRNN can be asked for."""
 
     cell: str = option("lstm", "cell inside the layers", choices=tuple(torch_layers.CELLS))
-    dilation_base: int = option(2, "M of Eq. 3: each layer's dilation is this times that of the one below", minimum=1)
+    dilation_base: int = option(
+        2,
+        "M of Eq. 3: each layer's dilation is this times that of the one below",
+        minimum=1,
+        needs=Needs("with one layer", layers=2),
+    )
     first_dilation: int = option(
         1,
         "dilation of the first layer (Eq. 4); above 1, the last layer's outputs are fused over as many steps",

@@ -86,10 +86,12 @@ class Needs(NamedTuple):
     Attributes:
         text: what goes on "--order 3 has no effect …" where it has none.
         are_met: whether it has one, of the options that it is among.
+        layers: how many there must be, of a kind's option.
     """
 
     text: str
-    are_met: Callable[[Any], bool]
+    are_met: Callable[[Any], bool] = lambda _: True
+    layers: int = 1
 
 
 def option(
