@@ -18,6 +18,7 @@ Symbols: B streams, T tokens of a window, E embedding size, H width of the top l
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
+import logging
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -47,6 +48,8 @@ from .options import (
     refuse_dropout,
     start_by_glorot,
 )
+
+logger = logging.getLogger(__name__)
 
 IMPOSSIBLE = -1e4
 """The logit of what cannot be; its probability is 0 in every precision, and its gradient too."""
@@ -85,13 +88,7 @@ class RecurrentLanguageModelConfig(recurrent_layer_options(), FairseqDataclass):
     )
     embedding_dropout: float = field(default=0.0, metadata={"help": "probability that a word is dropped in a window"})
     decoder_dropout_in: float = field(default=0.0, metadata={"help": "probability of dropout on the embeddings"})
-    dropout: float = field(
-        default=0.0,
-        metadata={
-            "help": "probability of dropout between layers",
-            "needs": Needs("with one layer, since it is between layers", lambda cfg: cfg.decoder_layers > 1),
-        },
-    )
+    dropout: float = field(default=0.0, metadata={"help": "probability of dropout between layers"})
     decoder_dropout_out: float = field(
         default=0.0, metadata={"help": "probability of dropout on the last layer's output"}
     )
@@ -140,6 +137,9 @@ class RecurrentLanguageModel(FairseqLanguageModel):
         if cfg.one_hot and (cfg.share_decoder_input_output_embed or cfg.embedding_dropout):
             raise InputError("--one-hot has no embeddings: leave out their sharing and their dropout")
         check_effects(cfg, RecurrentLanguageModelConfig, task)
+        if cfg.dropout and cfg.decoder_layers == 1:
+            # Bases of configurations have it for models of any depth.
+            logger.warning(f"--dropout {cfg.dropout} has no effect with one layer, since it is between layers")
         start = str(cfg.initialization)
         if start != "layers" and cfg.init_range is not None:
             raise InputError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import re
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -19,12 +19,23 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, BaseFairseqModel
+from fairseq.models import (
+    ARCH_CONFIG_REGISTRY,
+    ARCH_MODEL_NAME_REGISTRY,
+    ARCH_MODEL_REGISTRY,
+    MODEL_DATACLASS_REGISTRY,
+    BaseFairseqModel,
+)
 from torch import Tensor
 
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import configuration
+from fairseq_plugins.models.options import check_effects, check_layer_options
 from fairseq_plugins.modules import RECURRENT_KINDS
+from fairseq_plugins.tables.tables import SMALL, load_small_scale
+from fairseq_plugins.tables.workflow import as_arguments
 from tests.commands import CHECKOUT
+from tests.experiments.test_configuration import CONFIGURATIONS
 from tests.models.labelled import labelled_task
 from tests.models.tasks import make_task
 
@@ -154,7 +165,7 @@ TRIALS: dict[str, dict[str, Trial]] = {
         "--one-hot": Trial("--one-hot"),
         "--embedding-dropout": Trial("--embedding-dropout 0.5"),
         "--decoder-dropout-in": Trial("--decoder-dropout-in 0.5"),
-        "--dropout": Trial("--dropout 0.5", idle="--decoder-layers 1"),
+        "--dropout": Trial("--dropout 0.5"),
         "--decoder-dropout-out": Trial("--decoder-dropout-out 0.5"),
         "--weight-dropout": Trial("--weight-dropout 0.5"),
         "--plain-dropout": Trial("--plain-dropout", beside="--dropout 0.5", idle=""),
@@ -397,3 +408,35 @@ def test_what_needs_another_option_is_tried_without_it() -> None:
         needing = {f"--{field.name.replace('_', '-')}" for field in fields if "needs" in field.metadata}
         idle = {option for option, trial in trials.items() if trial.idle is not None}
         assert idle <= needing and (needing == idle or model == "sequence_pair_classifier")
+
+
+def configured() -> Iterator[tuple[str, dict[str, Any]]]:
+    """The training options of every configuration of our models, as they are and as ``--scale small`` changes them."""
+    for path in CONFIGURATIONS:
+        texts = {key: value.text for key, value in configuration.load(path).train.items()}
+        options = {key: text == "true" or text for key, text in texts.items() if text != "false"}
+        if ARCH_MODEL_NAME_REGISTRY.get(options.get("arch")) in HARNESSES:
+            yield f"{path.parent.name}/{path.name}", options
+            if (SMALL / f"{path.parent.name}.yaml").is_file():
+                small = load_small_scale(path.parent.name).train_options(path.stem)
+                yield f"{path.parent.name}/{path.name} at small scale", options | small
+
+
+def test_no_configuration_has_an_option_without_effect() -> None:
+    count = 0
+    for name, options in configured():
+        model = ARCH_MODEL_NAME_REGISTRY[options["arch"]]
+        dataclass_of_model = MODEL_DATACLASS_REGISTRY[model]
+        parser = ArgumentParser(allow_abbrev=False, argument_default=SUPPRESS)
+        gen_parser_from_dataclass(parser, dataclass_of_model(), delete_default=True)
+        cfg, _ = parser.parse_known_args(as_arguments(options))
+        ARCH_CONFIG_REGISTRY[options["arch"]](cfg)
+        cfg = Namespace(**vars(dataclass_of_model()) | vars(cfg) | {"_name": options["arch"]})
+        try:
+            check_effects(cfg, dataclass_of_model, SimpleNamespace())
+            if hasattr(cfg, "cell") and str(getattr(cfg, "network", "recurrent")) == "recurrent":
+                check_layer_options(cfg, SimpleNamespace(), *(("encoder", "decoder") * hasattr(cfg, "encoder_cell")))
+        except InputError as error:
+            pytest.fail(f"configs/{name}: {error}")
+        count += 1
+    assert count > 100

@@ -41,6 +41,13 @@ def make_model(seed: int = 0, task: SimpleNamespace | None = None, **options) ->
     return model
 
 
+def test_a_dropout_that_has_no_place_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    make_model(dropout=0.5)
+    assert not caplog.records
+    make_model(dropout=0.5, decoder_layers=1)
+    assert "--dropout 0.5 has no effect with one layer, since it is between layers" in caplog.text
+
+
 @st.composite
 def models(draw: st.DrawFn) -> RecurrentLanguageModel:
     kind = draw(st.sampled_from(sorted(RECURRENT_KINDS)))
