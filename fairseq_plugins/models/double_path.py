@@ -23,6 +23,7 @@ Symbols: B batch, S source tokens, T target tokens, d embedding size, V vocabula
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -43,12 +44,14 @@ from ..modules.double_path.decoder import ConvolutionalDecoderPath, PathOutput, 
 from ..modules.double_path.encoder import ConvolutionalEncoderPath, SelfAttentionEncoderPath, SelfAttentionOptions
 from ..modules.double_path.gate import PATHS, ScalarGate
 from ..modules.linear import Linear
+from ..modules.recurrent.registry import Needs
 from .beam_groups import regroup, reorder_encoder_out
 from .options import (
     EmbeddingOptions,
     SharingOptions,
     build_embeddings,
     check_dropouts,
+    check_effects,
     check_sharing,
     check_sizes,
     complete,
@@ -61,53 +64,129 @@ from .shown_attention import ShownAttention
 _CROSS_MEMORIES = ChoiceEnum(["matched", "plain"])
 
 
+def _has_path(side: str, path: str) -> Needs:
+    """What the options of one path need."""
+    option = f"--{side}-paths"
+    return Needs(f"without {path} in {option}", lambda cfg: path in _paths(option, getattr(cfg, f"{side}_paths")))
+
+
+def _has_paths(text: str, are_met: Callable[[set[str], set[str]], bool]) -> Needs:
+    """What an option needs of the encoder's and the decoder's paths."""
+    return Needs(
+        text,
+        lambda cfg: are_met(
+            set(_paths("--encoder-paths", cfg.encoder_paths)), set(_paths("--decoder-paths", cfg.decoder_paths))
+        ),
+    )
+
+
+_HAS_SELF_ATTENTION = _has_paths(
+    "without san in --encoder-paths or --decoder-paths", lambda encoder, decoder: "san" in encoder | decoder
+)
+
+
 @dataclass
 class DoublePathConfig(EmbeddingOptions, SharingOptions, position_options(1024)):
     """The options of ``double_path``; the sizes are those of IWSLT'14 German-English."""
 
     encoder_paths: str = field(default="cnn,san", metadata={"help": "paths of the encoder: cnn, san or cnn,san"})
-    encoder_cnn_layers: int = field(default=4, metadata={"help": "convolutions of the encoder's CNN path"})
-    encoder_kernel_width: int = field(default=3, metadata={"help": "width of the encoder's convolutions, odd"})
-    encoder_san_layers: int = field(default=2, metadata={"help": "layers of the encoder's self-attention path"})
-    encoder_attention_heads: int = field(default=4, metadata={"help": "heads of the encoder's self-attention"})
-    encoder_ffn_embed_dim: int = field(default=1024, metadata={"help": "filter size of the encoder's SAN path"})
-    decoder_paths: str = field(default="cnn,san", metadata={"help": "paths of the decoder: cnn, san or cnn,san"})
-    decoder_cnn_layers: int = field(default=4, metadata={"help": "convolutions of the decoder's CNN path"})
-    decoder_kernel_width: int = field(default=3, metadata={"help": "width of the decoder's convolutions"})
-    decoder_san_layers: int = field(default=2, metadata={"help": "layers of the decoder's self-attention path"})
-    decoder_attention_heads: int = field(
-        default=4, metadata={"help": "heads of every attention of the decoder's SAN path"}
+    encoder_cnn_layers: int = field(
+        default=4, metadata={"help": "convolutions of the encoder's CNN path", "needs": _has_path("encoder", "cnn")}
     )
-    decoder_ffn_embed_dim: int = field(default=1024, metadata={"help": "filter size of the decoder's SAN path"})
+    encoder_kernel_width: int = field(
+        default=3, metadata={"help": "width of the encoder's convolutions, odd", "needs": _has_path("encoder", "cnn")}
+    )
+    encoder_san_layers: int = field(
+        default=2,
+        metadata={"help": "layers of the encoder's self-attention path", "needs": _has_path("encoder", "san")},
+    )
+    encoder_attention_heads: int = field(
+        default=4, metadata={"help": "heads of the encoder's self-attention", "needs": _has_path("encoder", "san")}
+    )
+    encoder_ffn_embed_dim: int = field(
+        default=1024, metadata={"help": "filter size of the encoder's SAN path", "needs": _has_path("encoder", "san")}
+    )
+    decoder_paths: str = field(default="cnn,san", metadata={"help": "paths of the decoder: cnn, san or cnn,san"})
+    decoder_cnn_layers: int = field(
+        default=4, metadata={"help": "convolutions of the decoder's CNN path", "needs": _has_path("decoder", "cnn")}
+    )
+    decoder_kernel_width: int = field(
+        default=3, metadata={"help": "width of the decoder's convolutions", "needs": _has_path("decoder", "cnn")}
+    )
+    decoder_san_layers: int = field(
+        default=2,
+        metadata={"help": "layers of the decoder's self-attention path", "needs": _has_path("decoder", "san")},
+    )
+    decoder_attention_heads: int = field(
+        default=4,
+        metadata={"help": "heads of every attention of the decoder's SAN path", "needs": _has_path("decoder", "san")},
+    )
+    decoder_ffn_embed_dim: int = field(
+        default=1024, metadata={"help": "filter size of the decoder's SAN path", "needs": _has_path("decoder", "san")}
+    )
     dropout: float = field(
         default=0.1, metadata={"help": "probability of dropout on embeddings, convolutions' inputs and SAN sublayers"}
     )
     activation_dropout: float = field(
-        default=0.1, metadata={"help": "probability of dropout after the ReLU of the SAN paths"}
+        default=0.1,
+        metadata={
+            "help": "probability of dropout after the ReLU of the SAN paths",
+            "needs": Needs(
+                _HAS_SELF_ATTENTION.text, lambda cfg: cfg.activation_dropout == 0 or _HAS_SELF_ATTENTION.are_met(cfg)
+            ),
+        },
     )
     san_input_scale: Optional[float] = field(  # noqa: UP045
         default=None,
-        metadata={"help": "factor of the embeddings that the SAN paths read; default: the root of their size"},
+        metadata={
+            "help": "factor of the embeddings that the SAN paths read; default: the root of their size",
+            "needs": _HAS_SELF_ATTENTION,
+        },
     )
     cross_memory: _CROSS_MEMORIES = field(
         default="matched",
         metadata={
             "help": "the other encoder path's output, as a decoder path reads it: at that path's own scale (matched), "
             "or as it is (plain)",
+            "needs": _has_paths(
+                "without san in one of --encoder-paths and --decoder-paths and cnn in the other",
+                lambda encoder, decoder: any({"cnn", "san"} == {a, b} for a in encoder for b in decoder),
+            ),
         },
     )
     encoder_san_output_norm_init: float = field(
-        default=1.0, metadata={"help": "gain of the final layer norm of the encoder's SAN path at the start"}
+        default=1.0,
+        metadata={
+            "help": "gain of the final layer norm of the encoder's SAN path at the start",
+            "needs": _has_path("encoder", "san"),
+        },
     )
     decoder_san_output_norm_init: float = field(
-        default=1.0, metadata={"help": "gain of the final layer norm of the decoder's SAN path at the start"}
+        default=1.0,
+        metadata={
+            "help": "gain of the final layer norm of the decoder's SAN path at the start",
+            "needs": _has_path("decoder", "san"),
+        },
     )
     gate_gradient_scale: float = field(
-        default=1.0, metadata={"help": "factor of the gates' gradients; 0 keeps every gate at 0.5"}
+        default=1.0,
+        metadata={
+            "help": "factor of the gates' gradients; 0 keeps every gate at 0.5",
+            "needs": _has_paths(
+                "without two --encoder-paths or two --decoder-paths, which gates fuse",
+                lambda encoder, decoder: len(encoder) == 2 or len(decoder) == 2,
+            ),
+        },
     )
     no_scale_cnn_gradient: bool = field(
         default=False,
-        metadata={"help": "do not divide the gradient into the encoder's CNN path by twice the CNN decoder's layers"},
+        metadata={
+            "help": "do not divide the gradient into the encoder's CNN path by twice the CNN decoder's layers",
+            "needs": _has_paths(
+                "without cnn in --encoder-paths and --decoder-paths",
+                lambda encoder, decoder: "cnn" in encoder & decoder,
+            ),
+        },
     )
 
 
@@ -373,6 +452,7 @@ def _check(cfg: DoublePathConfig, task: FairseqTask) -> None:
             "equal: the CNN path compares its own states with the encoder's"
         )
     check_sharing(cfg, task)
+    check_effects(cfg, DoublePathConfig, task)
 
 
 def _self_attention(cfg: DoublePathConfig, side: str) -> SelfAttentionOptions:

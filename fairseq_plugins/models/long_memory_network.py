@@ -69,7 +69,7 @@ class LongMemoryNetwork(BaseFairseqModel):
             refuse_layer_options(cfg, "--network dilated_cnn")
             network: nn.Module = DilatedCNN(task.input_size, cfg.hidden_size, cfg.layers)
         else:
-            check_layer_options(cfg)
+            check_layer_options(cfg, task)
             kind, options = recurrent_layer(cfg)
             try:
                 network = RecurrentStack(kind, task.input_size, [cfg.hidden_size] * cfg.layers, options=options)

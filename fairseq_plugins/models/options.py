@@ -15,6 +15,7 @@ from typing import Any, Optional
 from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig, open_dict
 from torch import nn
@@ -22,7 +23,7 @@ from torch import nn
 from ..errors import InputError
 from ..modules import RECURRENT_KINDS, RecurrentKind
 from ..modules.initialization import glorot_
-from ..modules.recurrent.registry import option_type
+from ..modules.recurrent.registry import Needs, option_type
 
 
 @dataclass
@@ -102,7 +103,7 @@ def recurrent_layer(cfg: Namespace | DictConfig, side: str = "") -> tuple[str, A
     checkpoint says what its layers are, also when defaults have changed.
 
     Args:
-        cfg: holds :func:`recurrent_layer_options`.
+        cfg: holds :func:`recurrent_layer_options`, and how many layers there are.
         side: ``encoder`` or ``decoder``; empty where there are no sides.
 
     Raises:
@@ -116,6 +117,15 @@ def recurrent_layer(cfg: Namespace | DictConfig, side: str = "") -> tuple[str, A
             "defines it in FAIRSEQ_PLUGINS_EXTENSIONS"
         )
     kind = RECURRENT_KINDS[name]
+    options = kind.options(**{name: value for name, (_, value) in _asked_for(cfg, prefix, kind).items()})
+    idle = _idle(options, _layers(cfg, prefix))
+    own = (each.name for each in dataclasses.fields(options))
+    keep(cfg, **{prefix + name: None if name in idle else getattr(options, name) for name in own})
+    return kind.name, options
+
+
+def _asked_for(cfg: Namespace | DictConfig, prefix: str, kind: RecurrentKind) -> dict[str, tuple[str, Any]]:
+    """What a side's layers are asked for: of each option the name that it was given by, and the value."""
     own = {each.name: each for each in dataclasses.fields(kind.options)}
     values = {}
     for name in _options_by_name():
@@ -124,12 +134,22 @@ def recurrent_layer(cfg: Namespace | DictConfig, side: str = "") -> tuple[str, A
             if value is None:
                 continue
             if name in own:
-                values[name] = _checked(full_name, value, own[name], kind)
+                values[name] = full_name, _checked(full_name, value, own[name], kind)
             elif full_name != name:
                 raise InputError(f"{flag(full_name)} is no option of {kind.name} layers; leave it out")
-    options = kind.options(**values)
-    keep(cfg, **{prefix + name: getattr(options, name) for name in own})
-    return kind.name, options
+    return values
+
+
+def _idle(options: Any, layers: int) -> dict[str, Needs]:
+    """Those of a kind's options that have no effect in so many layers, with what they need."""
+    needs = {each.name: each.metadata["needs"] for each in dataclasses.fields(options) if "needs" in each.metadata}
+    return {name: needed for name, needed in needs.items() if layers < needed.layers or not needed.are_met(options)}
+
+
+def _layers(cfg: Namespace | DictConfig, prefix: str) -> int:
+    """How many layers a side has; of a language model they are the decoder's."""
+    name = f"{prefix}layers"
+    return getattr(cfg, name if hasattr(cfg, name) else "decoder_layers")
 
 
 def refuse_dropout(is_retained: bool) -> None:
@@ -138,9 +158,14 @@ def refuse_dropout(is_retained: bool) -> None:
         raise InputError("--retain-dropout: this model has no dropout but in training; leave it out")
 
 
-def check_layer_options(cfg: Namespace | DictConfig, *sides: str) -> None:
-    """Raises InputError if an option is given that no side's layers have."""
-    kinds = {str(getattr(cfg, f"{side}_recurrent_layer")) for side in sides} or {str(cfg.recurrent_layer)}
+def check_layer_options(cfg: Namespace | DictConfig, task: FairseqTask, *sides: str) -> None:
+    """Raises InputError if an option is given that no side's layers have, or that has no effect in any.
+    A checkpoint holds values of all of them."""
+    if is_from_checkpoint(task):
+        return
+    prefixes = [f"{side}_" for side in sides] or [""]
+    kind_of = {prefix: str(getattr(cfg, f"{prefix}recurrent_layer")) for prefix in prefixes}
+    kinds = set(kind_of.values())
     if not kinds <= RECURRENT_KINDS.keys():
         return  # :func:`recurrent_layer` says so
     for name, of_kinds in _options_by_name().items():
@@ -150,6 +175,52 @@ def check_layer_options(cfg: Namespace | DictConfig, *sides: str) -> None:
                 f"{flag(name)} is an option of {', '.join(takers)} layers, not of {' or '.join(sorted(kinds))}: "
                 "leave it out, or choose other layers"
             )
+    idle: dict[str, tuple[Any, Needs]] = {}
+    acting: set[tuple[str, str]] = set()
+    for prefix, kind in kind_of.items():
+        asked_for = _asked_for(cfg, prefix, RECURRENT_KINDS[kind])
+        options = RECURRENT_KINDS[kind].options(**{name: value for name, (_, value) in asked_for.items()})
+        idle_here = _idle(options, _layers(cfg, prefix))
+        for name, (full_name, value) in asked_for.items():
+            if name in idle_here:
+                idle[full_name] = value, idle_here[name]
+            else:
+                # What holds for all sides may have been written down for this one.
+                acting |= {(full_name, str(value)), (name, str(value))}
+    _refuse_idle(cfg, {name: what for name, what in idle.items() if (name, str(what[0])) not in acting})
+
+
+def check_effects(cfg: Namespace | DictConfig, options: type[FairseqDataclass], task: FairseqTask) -> None:
+    """Raises InputError if an option is not at its default and has no effect beside the others: what it needs is
+    ``needs`` in its field's metadata. A checkpoint holds values of all of them."""
+    if not is_from_checkpoint(task):
+        _refuse_idle(cfg, idle_options(cfg, options))
+
+
+def idle_options(cfg: Namespace | DictConfig, options: type[FairseqDataclass]) -> dict[str, tuple[Any, Needs]]:
+    """The options that :func:`check_effects` looks for, each with its value and with what it needs."""
+    default = options()
+    idle = {}
+    for each in dataclasses.fields(options):
+        needs, value = each.metadata.get("needs"), getattr(cfg, each.name)
+        # fairseq's choices are no strings, though they look like them.
+        if needs and str(value) != str(getattr(default, each.name)) and not needs.are_met(cfg):
+            idle[each.name] = value, needs
+    return idle
+
+
+def _refuse_idle(cfg: Namespace | DictConfig, idle: dict[str, tuple[Any, Needs]]) -> None:
+    """Raises InputError if the user gave one of these options; what the architecture sets may have no effect beside
+    what the user gave."""
+    of_architecture = Namespace()
+    # What fairseq calls so is the architecture.
+    architecture = getattr(cfg, "_name", None)
+    if architecture in ARCH_CONFIG_REGISTRY:
+        ARCH_CONFIG_REGISTRY[architecture](of_architecture)
+    for name, (value, needs) in idle.items():
+        if value != getattr(of_architecture, name, None):
+            shown = flag(name) if value is True else f"{flag(name)} {value}"
+            raise InputError(f"{shown} has no effect {needs.text}: leave it out")
 
 
 def refuse_layer_options(cfg: Namespace | DictConfig, chosen: str) -> None:

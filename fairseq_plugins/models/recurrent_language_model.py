@@ -18,6 +18,7 @@ Symbols: B streams, T tokens of a window, E embedding size, H width of the top l
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
+import logging
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -34,9 +35,11 @@ from ..kernels.linear import linear
 from ..modules import LockedDropout, RecurrentStack, embedding_dropout, reorder_states
 from ..modules.dropout import Dropout
 from ..modules.initialization import standard_normal_
+from ..modules.recurrent.registry import Needs
 from .carried_states import CarriedStates
 from .options import (
     check_dropouts,
+    check_effects,
     check_layer_options,
     check_sizes,
     complete,
@@ -45,6 +48,8 @@ from .options import (
     refuse_dropout,
     start_by_glorot,
 )
+
+logger = logging.getLogger(__name__)
 
 IMPOSSIBLE = -1e4
 """The logit of what cannot be; its probability is 0 in every precision, and its gradient too."""
@@ -56,8 +61,24 @@ DROPOUTS = ("embedding_dropout", "decoder_dropout_in", "dropout", "decoder_dropo
 class RecurrentLanguageModelConfig(recurrent_layer_options(), FairseqDataclass):
     """The options of ``recurrent_lm``; the defaults are AWD-LSTM's sizes for Penn Treebank, without dropouts."""
 
-    decoder_embed_dim: int = field(default=400, metadata={"help": "size of the embeddings"})
-    decoder_hidden_size: int = field(default=1150, metadata={"help": "width of the layers"})
+    decoder_embed_dim: int = field(
+        default=400,
+        metadata={"help": "size of the embeddings", "needs": Needs("beside --one-hot", lambda cfg: not cfg.one_hot)},
+    )
+    decoder_hidden_size: int = field(
+        default=1150,
+        metadata={
+            "help": "width of the layers",
+            "needs": Needs(
+                "beside --share-decoder-input-output-embed and one layer, which has the embeddings' width",
+                lambda cfg: (
+                    cfg.decoder_layers > 1
+                    or not cfg.share_decoder_input_output_embed
+                    or cfg.decoder_hidden_size == cfg.decoder_embed_dim
+                ),
+            ),
+        },
+    )
     decoder_layers: int = field(default=3, metadata={"help": "number of layers"})
     share_decoder_input_output_embed: bool = field(
         default=False, metadata={"help": "one table for embeddings and output layer; the top layer has its width"}
@@ -73,7 +94,14 @@ class RecurrentLanguageModelConfig(recurrent_layer_options(), FairseqDataclass):
     )
     weight_dropout: float = field(default=0.0, metadata={"help": "probability of DropConnect on the recurrent weights"})
     plain_dropout: bool = field(
-        default=False, metadata={"help": "dropouts draw a mask for each time step, not one for a window"}
+        default=False,
+        metadata={
+            "help": "dropouts draw a mask for each time step, not one for a window",
+            "needs": Needs(
+                "without --dropout, --decoder-dropout-in or --decoder-dropout-out",
+                lambda cfg: cfg.dropout or cfg.decoder_dropout_in or cfg.decoder_dropout_out,
+            ),
+        },
     )
     init_range: Optional[float] = field(  # noqa: UP045
         default=None, metadata={"help": "all parameters start in U(-x, x); default: each as its layer has it"}
@@ -103,11 +131,15 @@ class RecurrentLanguageModel(FairseqLanguageModel):
                 "this language model was trained on streams of text, whose states it carries on: "
                 "say --task streaming_language_modeling"
             )
-        check_layer_options(cfg)
+        check_layer_options(cfg, task)
         check_sizes(cfg, ("decoder_embed_dim", "decoder_hidden_size", "decoder_layers"))
         check_dropouts(cfg, DROPOUTS)
         if cfg.one_hot and (cfg.share_decoder_input_output_embed or cfg.embedding_dropout):
             raise InputError("--one-hot has no embeddings: leave out their sharing and their dropout")
+        check_effects(cfg, RecurrentLanguageModelConfig, task)
+        if cfg.dropout and cfg.decoder_layers == 1:
+            # Bases of configurations have it for models of any depth.
+            logger.warning(f"--dropout {cfg.dropout} has no effect with one layer, since it is between layers")
         start = str(cfg.initialization)
         if start != "layers" and cfg.init_range is not None:
             raise InputError(

@@ -21,9 +21,11 @@ from ..errors import InputError
 from ..files import read_lines
 from ..modules import CharacterEncoder, ContextEncoder, Highway, Linear, RecurrentStack
 from ..modules.dropout import Dropout
+from ..modules.recurrent.registry import Needs
 from .options import (
     check_deviation,
     check_dropouts,
+    check_effects,
     check_layer_options,
     check_sizes,
     is_from_checkpoint,
@@ -42,21 +44,37 @@ class WordOptions(FairseqDataclass):
         default=None,
         metadata={"help": "given word vectors: a word and its numbers on each line, as GloVe's; they are not trained"},
     )
-    train_embed: bool = field(default=False, metadata={"help": "train the vectors of --embed-path too"})
+    train_embed: bool = field(
+        default=False,
+        metadata={
+            "help": "train the vectors of --embed-path too",
+            "needs": Needs("without --embed-path", lambda cfg: cfg.embed_path is not None),
+        },
+    )
     embed_init_std: float = field(
-        default=1.0, metadata={"help": "standard deviation of learned word vectors at the start"}
+        default=1.0,
+        metadata={"help": "standard deviation of learned word vectors at the start; --embed-path brings its own"},
     )
     character_hidden_size: int = field(
         default=0, metadata={"help": "size of each direction of a GRU over the characters of words; 0 for none"}
     )
-    character_embed_dim: int = field(default=50, metadata={"help": "size of the vectors of characters"})
+    character_embed_dim: int = field(
+        default=50,
+        metadata={
+            "help": "size of the vectors of characters",
+            "needs": Needs("without --character-hidden-size", lambda cfg: cfg.character_hidden_size),
+        },
+    )
     context_encoder: Optional[str] = field(  # noqa: UP045
         default=None,
         metadata={"help": "weights of two bidirectional LSTM layers over the word vectors, laid out as CoVe's"},
     )
     context_hidden_size: int = field(
         default=300,
-        metadata={"help": "size of each direction of --context-encoder; set from its file, for checkpoints"},
+        metadata={
+            "help": "size of each direction of --context-encoder; set from its file, for checkpoints",
+            "needs": Needs("without --context-encoder", lambda cfg: cfg.context_encoder is not None),
+        },
     )
     tag_embed_dim: int = field(default=50, metadata={"help": "size of the vectors of part-of-speech tags, if any"})
 
@@ -71,7 +89,13 @@ class TextEncoderConfig(WordOptions, recurrent_layer_options()):
     projection_size: int = field(
         default=0, metadata={"help": "size of a projection and highway layers below the recurrent layers; 0 for none"}
     )
-    highway_layers: int = field(default=2, metadata={"help": "highway layers after a projection"})
+    highway_layers: int = field(
+        default=2,
+        metadata={
+            "help": "highway layers after a projection",
+            "needs": Needs("without --projection-size", lambda cfg: cfg.projection_size),
+        },
+    )
     dropout: float = field(
         default=0.3, metadata={"help": "probability of dropout on word vectors, between layers and before the output"}
     )
@@ -104,8 +128,13 @@ class TextEncoder(nn.Module):
         for name, other in (("projection_size", "highway_layers"), ("character_hidden_size", "character_embed_dim")):
             if getattr(cfg, name):
                 check_sizes(cfg, (name, other))
-        check_layer_options(cfg)
+        check_layer_options(cfg, task)
+        check_effects(cfg, TextEncoderConfig, task)
         reads_files = not is_from_checkpoint(task)
+        if reads_files and task.tag_dictionary is None and cfg.tag_embed_dim != TextEncoderConfig.tag_embed_dim:
+            raise InputError(
+                f"--tag-embed-dim {cfg.tag_embed_dim} has no effect on data without part-of-speech tags: leave it out"
+            )
         self.words = WordRepresentation(cfg, task.source_dictionary, task.tag_dictionary, reads_files)
         size = self.words.output_size
         self.dropout = Dropout(cfg.dropout)
@@ -157,6 +186,11 @@ class WordRepresentation(nn.Module):
         if cfg.context_encoder is not None:
             if reads_files:
                 self.context = load_context_encoder(cfg.context_encoder, cfg.embed_dim)
+                if cfg.context_hidden_size not in (WordOptions.context_hidden_size, self.context.hidden_size):
+                    raise InputError(
+                        f"--context-hidden-size {cfg.context_hidden_size}: {cfg.context_encoder} says it, and has "
+                        f"{self.context.hidden_size}; leave it out"
+                    )
                 keep(cfg, context_hidden_size=self.context.hidden_size)
             else:
                 self.context = ContextEncoder(cfg.embed_dim, cfg.context_hidden_size)

@@ -104,7 +104,7 @@ class SmallScale:
         preparation: options of scripts/prepare_parallel.sh
         train: options of fairseq-train
         generate: options of fairseq-generate
-        systems: options of fairseq-train for the configurations whose name fits a pattern
+        systems: options of fairseq-train for the configurations whose name fits a pattern; null takes one back
         name: of the prepared corpus; that of the corpus unless it is prepared in several ways
     """
 
@@ -121,7 +121,7 @@ class SmallScale:
         for pattern, values in self.systems.items():
             if fnmatch.fnmatchcase(model, pattern):
                 options |= values
-        return options
+        return {name: value for name, value in options.items() if value is not None}
 
 
 def load_table(name: str, recipe: str | None = None) -> Table:

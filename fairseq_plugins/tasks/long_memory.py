@@ -25,6 +25,7 @@ from torch import Tensor
 
 from ..corpora.generated_sequences import COPIED, PERMUTATION_SEED, PROBLEMS, SYMBOLS
 from ..errors import InputError
+from ..models.options import flag
 from .predictions import OF_CLASSES, check_criterion, print_predictions
 
 WAITING, RECALL = SYMBOLS, SYMBOLS + 1
@@ -214,7 +215,12 @@ class LongMemoryTask(FairseqTask):
         return criterion
 
     def load_dataset(self, split: str, combine: bool = False, **unused: Any) -> None:
+        """Raises InputError if there is no such set, or an option has no effect on what the training learns."""
         cfg, is_training = self.cfg, split == "train"
+        if is_training:
+            idle, needed = ("permute", "pixels") if self.is_copying else ("epoch_sequences", "copy_memory")
+            if getattr(cfg, idle) != getattr(LongMemoryConfig, idle):
+                raise InputError(f"{flag(idle)} has no effect without --problem {needed}: leave it out")
         # What is drawn for a held-out set is the same for every training.
         seed = (cfg.seed,) if is_training else (PERMUTATION_SEED, len(split))
         if self.is_copying and is_training:

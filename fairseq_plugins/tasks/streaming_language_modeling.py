@@ -163,8 +163,14 @@ class StreamingLanguageModelingTask(FairseqTask):
         """The windows of this process's streams in their order, of which ``max_sentences`` are side by side.
 
         Raises:
-            InputError: nobody says how many, or the text is too short for them or for a window.
+            InputError: nobody says how many, or they are to be of so many tokens, or the text is too short for them or
+                for a window.
         """
+        if max_tokens is not None:
+            raise InputError(
+                f"--max-tokens {max_tokens} has no effect with --task {TASK}: leave it out; --batch-size is the number "
+                "of streams, --tokens-per-sample the length of their windows"
+            )
         if max_sentences is None:
             raise InputError(f"--task {TASK} needs --batch-size, the number of streams side by side")
         windows = self.windows(dataset, max_sentences, num_shards, shard_id, epoch)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import TypeVar
 
 import torch
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoderDecoderModel
 from hypothesis import strategies as st
 from torch import Tensor
 
 from benchmarks import untrained
 from benchmarks.untrained import build_architecture
+from fairseq_plugins.models.options import idle_options
 
-__all__ = ["WORDS", "build_architecture", "check_beam_reordering", "make_task", "pad", "sentences"]
+__all__ = ["WORDS", "build_architecture", "check_beam_reordering", "make_task", "pad", "sentences", "without_idle"]
 
 WORDS = 11
+Options = TypeVar("Options", bound=FairseqDataclass)
 
 sentences = st.lists(
     st.lists(st.integers(4, WORDS - 1), min_size=0, max_size=7).map(lambda words: [*words, 2]), min_size=1, max_size=4
@@ -24,6 +28,14 @@ sentences = st.lists(
 def make_task(source_types: int = WORDS, target_types: int | None = None, **cfg: bool) -> SimpleNamespace:
     """See :func:`untrained.make_task`."""
     return untrained.make_task(source_types, target_types, **cfg)
+
+
+def without_idle(options: Options) -> Options:
+    """The options, those that would have no effect beside the others at their defaults."""
+    default = type(options)()
+    for name in idle_options(options, type(options)):
+        setattr(options, name, getattr(default, name))
+    return options
 
 
 def pad(sentences: list[list[int]], side: str, pad_index: int, width: int) -> Tensor:

@@ -21,7 +21,7 @@ from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.double_path import DoublePathConfig, DoublePathModel
 from fairseq_plugins.modules import ScalarGate
 from fairseq_plugins.modules.double_path import reference
-from tests.models.tasks import WORDS, build_architecture, check_beam_reordering, make_task, pad, sentences
+from tests.models.tasks import WORDS, build_architecture, check_beam_reordering, make_task, pad, sentences, without_idle
 
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-9}
 SUBSETS = ["cnn", "san", "cnn,san"]
@@ -32,7 +32,8 @@ def make_model(task: SimpleNamespace | None = None, seed: int = 0, **options) ->
     sizes = {"encoder_embed_dim": 8, "decoder_embed_dim": 8, "encoder_ffn_embed_dim": 10, "decoder_ffn_embed_dim": 10}
     sizes |= {"encoder_attention_heads": 2, "decoder_attention_heads": 4}
     torch.manual_seed(seed)
-    model = DoublePathModel.build_model(DoublePathConfig(**{**sizes, **options}), task or make_task()).double().eval()
+    cfg = without_idle(DoublePathConfig(**{**sizes, **options}))
+    model = DoublePathModel.build_model(cfg, task or make_task()).double().eval()
     # Gates that differ, biases that are not zero, contexts that matter: nothing hides in the tolerance.
     with torch.no_grad():
         for parameter in model.parameters():
@@ -306,7 +307,7 @@ def test_overfits_fifty_pairs(encoder_paths: str, decoder_paths: str) -> None:
         dropout=0.0,
         activation_dropout=0.0,
     )
-    model = DoublePathModel.build_model(cfg, make_task(24)).train()
+    model = DoublePathModel.build_model(without_idle(cfg), make_task(24)).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(300):
         logits, _ = model(source, None, previous)
@@ -425,11 +426,23 @@ def test_options_that_contradict_each_other(options: dict, task: SimpleNamespace
         make_model(task, **options)
 
 
-def test_sizes_of_a_path_that_is_not_there_do_not_matter() -> None:
-    model = make_model(encoder_paths="cnn", encoder_attention_heads=3)
-    assert list(model.encoder.paths) == ["cnn"]
-    model = make_model(encoder_paths="san", encoder_kernel_width=4)
-    assert list(model.encoder.paths) == ["san"]
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (
+            {"encoder_paths": "cnn", "encoder_attention_heads": 3},
+            "--encoder-attention-heads 3 has no effect without san",
+        ),
+        ({"encoder_paths": "san", "encoder_kernel_width": 4}, "--encoder-kernel-width 4 has no effect without cnn in"),
+    ],
+)
+def test_options_of_a_path_that_is_not_there(options: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        DoublePathModel.build_model(DoublePathConfig(**options), make_task())
+    earlier = make_task()
+    earlier.is_from_checkpoint = True
+    model = DoublePathModel.build_model(DoublePathConfig(**options), earlier)
+    assert list(model.encoder.paths) == [options["encoder_paths"]]
 
 
 def test_sentences_longer_than_the_positions() -> None:

@@ -91,7 +91,7 @@ def test_names_defaults_and_helps_come_from_the_kinds() -> None:
 def test_a_model_without_sides_has_one_kind() -> None:
     options = recurrent_layer_options()
     assert not [field.name for field in dataclasses.fields(options) if "coder" in field.name]
-    cfg = options(recurrent_layer="mc_rnn", channels=4)
+    cfg = Namespace(**vars(options(recurrent_layer="mc_rnn", channels=4)), layers=1)
     kind, found = recurrent_layer(cfg)
     assert (kind, found.channels, found.cell, cfg.cell) == ("mc_rnn", 4, "lstm", "lstm")
 
@@ -112,6 +112,55 @@ def test_a_model_without_sides_has_one_kind() -> None:
 def test_what_a_kind_does_not_take(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         RecurrentSeq2SeqModel.build_model(RecurrentSeq2SeqConfig(**TINY, **options), make_task())
+
+
+@pytest.mark.parametrize(
+    ("layers", "arguments", "message"),
+    [
+        ("ho_rnn", ["--order", "2", "--lags", "1,4"], "--order 2 has no effect beside --lags: leave it out"),
+        ("dilated_rnn", ["--fusion", "concat"], "--fusion concat has no effect without a --first-dilation above 1: le"),
+        ("mc_rnn", ["--connection", "gate", "--connection-init", "orthogonal"], "--connection-init orthogonal has no"),
+        (
+            "mc_rnn",
+            ["--connection", "gate", "--connection-rate", "0.1"],
+            "--connection-rate 0.1 has no effect without --connection state and --connection-init identity: leave it",
+        ),
+        ("ho_rnn", ["--connection-rate", "0.1"], "--connection-rate 0.1 has no effect without"),
+        (
+            "mc_rnn",
+            ["--encoder-connection", "gate", "--encoder-connection-rate", "0.1"],
+            "--encoder-connection-rate 0.1 has no effect without",
+        ),
+    ],
+)
+def test_what_has_no_effect_beside_other_options(layers: str, arguments: list[str], message: str) -> None:
+    cfg = parsed("--encoder-recurrent-layer", layers, "--decoder-recurrent-layer", layers, *arguments)
+    for name, value in TINY.items():
+        setattr(cfg, name, value)
+    with pytest.raises(InputError, match=message):
+        RecurrentSeq2SeqModel.build_model(cfg, make_task())
+    earlier = make_task()
+    earlier.is_from_checkpoint = True
+    RecurrentSeq2SeqModel.build_model(cfg, earlier)
+
+
+def test_what_has_an_effect_on_one_side() -> None:
+    layers = ["--encoder-recurrent-layer", "mc_rnn", "--decoder-recurrent-layer", "mc_rnn"]
+    cfg = parsed(*layers, "--encoder-connection", "gate", "--connection-rate", "0.1")
+    for name, value in TINY.items():
+        setattr(cfg, name, value)
+    for _ in range(2):  # what is kept of an option without effect is none that was given
+        model = RecurrentSeq2SeqModel.build_model(cfg, make_task())
+        assert model.decoder.stack.layers[0].connection_rate == 0.1
+    assert (cfg.encoder_connection_rate, cfg.decoder_connection_rate) == (None, 0.1)
+
+
+def test_what_the_architecture_sets_may_have_no_effect() -> None:
+    whole = make_configuration("mc_rnn_iwslt_de_en", connection="gate", **TINY)
+    build_model(whole.model, make_task(left_pad_target=False))
+    whole = make_configuration("mc_rnn_iwslt_de_en", connection="gate", connection_rate=0.2, **TINY)
+    with pytest.raises(InputError, match="--connection-rate 0.2 has no effect"):
+        build_model(whole.model, make_task(left_pad_target=False))
 
 
 def test_sizes_that_a_kind_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:

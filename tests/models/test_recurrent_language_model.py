@@ -20,7 +20,7 @@ from fairseq_plugins.models.options import takes_layer_option
 from fairseq_plugins.models.recurrent_language_model import RecurrentLanguageModel, RecurrentLanguageModelConfig
 from fairseq_plugins.modules import RECURRENT_KINDS
 from tests.commands import CHECKOUT
-from tests.models.tasks import WORDS, build_architecture, make_task
+from tests.models.tasks import WORDS, build_architecture, make_task, without_idle
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 DROPOUTS = {
@@ -32,13 +32,20 @@ DROPOUTS = {
 def make_model(seed: int = 0, task: SimpleNamespace | None = None, **options) -> RecurrentLanguageModel:
     torch.manual_seed(seed)
     sizes = {"decoder_embed_dim": 6, "decoder_hidden_size": 6, "decoder_layers": 2}
-    cfg = RecurrentLanguageModelConfig(**{**sizes, **options})
+    cfg = without_idle(RecurrentLanguageModelConfig(**{**sizes, **options}))
     model = RecurrentLanguageModel.build_model(cfg, task or make_task()).double().eval()
     # Larger weights than at the start of training, so that nothing hides in the tolerance.
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2)
     return model
+
+
+def test_a_dropout_that_has_no_place_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    make_model(dropout=0.5)
+    assert not caplog.records
+    make_model(dropout=0.5, decoder_layers=1)
+    assert "--dropout 0.5 has no effect with one layer, since it is between layers" in caplog.text
 
 
 @st.composite

@@ -14,7 +14,7 @@ from ...kernels.dropout import dropout
 from ...kernels.multi_channel.specification import CONNECTIONS, GATES
 from ..regularization import dropped_parameters
 from .contract import RecurrentNetwork, RecurrentOutput
-from .registry import option
+from .registry import Needs, option
 
 CONNECTION_INITS = ("identity", "orthogonal")
 
@@ -32,12 +32,21 @@ class ConnectedOptions:
         "how far an update by Adam moves connections that start as the identity (--connection state); 1: as far as "
         "other weights",
         minimum=0,
+        needs=Needs(
+            "without --connection state and --connection-init identity",
+            lambda options: options.connection == "state" and options.connection_init == "identity",
+        ),
     )
 
 
 def connection_start(default: str) -> Any:
     """The option that says how the connections of a kind start, with the kind's ``default``."""
-    return option(default, "how the connections start (--connection state)", choices=CONNECTION_INITS)
+    return option(
+        default,
+        "how the connections start (--connection state)",
+        choices=CONNECTION_INITS,
+        needs=Needs("without --connection state", lambda options: options.connection == "state"),
+    )
 
 
 class ConnectedRNN(RecurrentNetwork):

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from . import torch_layers
 from .contract import RecurrentNetwork, RecurrentOutput, Step
-from .registry import LayerSizes, option, register_recurrent_kind
+from .registry import LayerSizes, Needs, option, register_recurrent_kind
 from .stack import NetworkStack
 
 FUSIONS = ("convolution", "concat")
@@ -259,7 +259,12 @@ class DilatedOptions:
     """What DilatedRNN can be asked for."""
 
     cell: str = option("lstm", "cell inside the layers", choices=tuple(torch_layers.CELLS))
-    dilation_base: int = option(2, "M of Eq. 3: each layer's dilation is this times that of the one below", minimum=1)
+    dilation_base: int = option(
+        2,
+        "M of Eq. 3: each layer's dilation is this times that of the one below",
+        minimum=1,
+        needs=Needs("with one layer", layers=2),
+    )
     first_dilation: int = option(
         1,
         "dilation of the first layer (Eq. 4); above 1, the last layer's outputs are fused over as many steps",
@@ -270,6 +275,7 @@ class DilatedOptions:
         "fusion for a first dilation above 1: one causal filter for all features, or concatenation, as in the "
         "authors' code",
         choices=FUSIONS,
+        needs=Needs("without a --first-dilation above 1", lambda options: options.first_dilation > 1),
     )
 
 

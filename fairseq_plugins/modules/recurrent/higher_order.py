@@ -15,14 +15,19 @@ from dataclasses import dataclass
 
 from ...kernels import MultiChannelSpecification
 from .connected import ConnectedOptions, ConnectedRNN, connection_start
-from .registry import LayerSizes, option, register_recurrent_kind
+from .registry import LayerSizes, Needs, option, register_recurrent_kind
 
 
 @dataclass(frozen=True)
 class HigherOrderOptions(ConnectedOptions):
     """What HO-RNN can be asked for."""
 
-    order: int = option(3, "earlier outputs that are read at every step, the last ones", minimum=1)
+    order: int = option(
+        3,
+        "earlier outputs that are read at every step, the last ones",
+        minimum=1,
+        needs=Needs("beside --lags", lambda options: options.lags is None),
+    )
     connection_init: str = connection_start("orthogonal")
     lags: str | None = option(None, "which earlier outputs are read at every step, in the place of --order: 1,256")
 

@@ -19,7 +19,7 @@ import dataclasses
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from torch import nn
 
@@ -80,7 +80,27 @@ RECURRENT_KINDS: dict[str, RecurrentKind] = {}
 """All kinds that have been registered, by name."""
 
 
-def option(default: Any, help: str, choices: Sequence[str] | None = None, minimum: float | None = None) -> Any:
+class Needs(NamedTuple):
+    """What an option needs beside it, to have an effect.
+
+    Attributes:
+        text: what goes on "--order 3 has no effect …" where it has none.
+        are_met: whether it has one, of the options that it is among.
+        layers: how many there must be, of a kind's option.
+    """
+
+    text: str
+    are_met: Callable[[Any], bool] = lambda _: True
+    layers: int = 1
+
+
+def option(
+    default: Any,
+    help: str,
+    choices: Sequence[str] | None = None,
+    minimum: float | None = None,
+    needs: Needs | None = None,
+) -> Any:
     """A field of a kind's dataclass of options, an int, float or string or one of these or None.
 
     Args:
@@ -88,8 +108,9 @@ def option(default: Any, help: str, choices: Sequence[str] | None = None, minimu
         help: what it is.
         choices: the strings that it can be.
         minimum: the smallest number that it can be.
+        needs: what it has no effect without, of the kind's options; a user who gives it nevertheless is told so.
     """
-    metadata = {"help": help, "choices": choices, "minimum": minimum}
+    metadata = {"help": help, "choices": choices, "minimum": minimum, "needs": needs}
     return field(default=default, metadata={name: value for name, value in metadata.items() if value is not None})
 
 
