@@ -2,19 +2,14 @@
 
 PyTorch is imported where one is read: what can be said without waits for nothing.
 
-    python -m fairseq_plugins.checkpoints --inputs a.pt b.pt c.pt --output average.pt
-    python -m fairseq_plugins.checkpoints --inputs checkpoints --last 5 --output average.pt
-    python -m fairseq_plugins.checkpoints --inputs checkpoints --epochs 8 9 10 --output average.pt
+    fairseq-plugins average --inputs a.pt b.pt c.pt --output average.pt
+    fairseq-plugins average --inputs checkpoints --last 5 --output average.pt
+    fairseq-plugins average --inputs checkpoints --epochs 8 9 10 --output average.pt
 
 (fairseq's own scripts/average_checkpoints.py is not installed with it.)
 """
 
 from __future__ import annotations
-
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
 
 import argparse
 import logging
@@ -25,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from . import register
-from .errors import InputError, nearest, report_input_errors
+from .command_parser import CommandParser
+from .errors import InputError, nearest
 from .files import atomic_file, checksum_of_lines, read_lines
-from .versions import add_version_argument
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +32,7 @@ _EMBEDDINGS = ("encoder", "decoder")
 
 
 def checkpoint_of(path: str | Path) -> Path:
-    """The checkpoint that is meant: the best one of a work folder of ``scripts/train.sh``, else the path itself."""
+    """The checkpoint that is meant: the best one of a training's work folder, else the path itself."""
     path = Path(path)
     return path / "checkpoints" / "checkpoint_best.pt" if path.is_dir() else path
 
@@ -280,19 +275,26 @@ def _check_same_model(first_path: str | Path, first: dict[str, Any], path: str |
             raise InputError(f"{path}: {name} has {here}, but in {first_path} {there}; {remedy}")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """The command: averages checkpoints."""
-    parser = argparse.ArgumentParser(
-        prog="python -m fairseq_plugins.checkpoints",
-        description="Averages the parameters of checkpoints of one training.",
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "average",
+        "Averages the parameters of checkpoints of one training.",
+        ("--inputs work/mine/checkpoints --last 5 --output average.pt",),
     )
-    add_version_argument(parser)
-    parser.add_argument("--inputs", nargs="+", required=True, metavar="PATH", help="checkpoints, or one folder of them")
-    parser.add_argument("--output", required=True, metavar="FILE", help="where the average is written")
-    which = parser.add_mutually_exclusive_group()
+    options.add_argument(
+        "--inputs", nargs="+", required=True, metavar="PATH", help="checkpoints, or one folder of them"
+    )
+    options.add_argument("--output", required=True, metavar="FILE", help="where the average is written")
+    which = options.add_mutually_exclusive_group()
     which.add_argument("--last", type=int, metavar="N", help="of the folder: the last N epochs")
     which.add_argument("--epochs", type=int, nargs="+", metavar="EPOCH", help="of the folder: these epochs")
-    args = parser.parse_args(arguments)
+    return options
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Averages checkpoints."""
+    args = parser().parse_args(arguments)
     paths = _chosen([Path(path) for path in args.inputs], args.last, args.epochs)
     average_checkpoints(paths, args.output)
     print(f"{args.output}: the average of {', '.join(str(path) for path in paths)}")
@@ -314,7 +316,3 @@ def _chosen(inputs: list[Path], last: int | None, epochs: list[int] | None) -> l
             epochs_there = ", ".join(map(str, found)) or "(none)"
             raise InputError(f"{inputs[0]}: no checkpoint{epoch}.pt; there are those of epochs {epochs_there}")
     return [found[epoch] for epoch in epochs]
-
-
-if __name__ == "__main__":
-    report_input_errors(main)

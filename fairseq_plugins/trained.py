@@ -24,6 +24,7 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from .checkpoints import architecture, checked_checkpoint, checkpoint_of, trained_on
+from .corpora.codec import list_of_texts
 from .corpora.pairs import PairsPreparation
 from .errors import InputError
 from .experiments import results
@@ -91,23 +92,27 @@ class Ensemble:
         return cls([str(architecture(state)) for state in states], models, cfg, task, folder, preparation)
 
     def translate(
-        self, lines: Sequence[str], beam: int = 5, length_penalty: float = 1.0, device: str = "cpu"
+        self,
+        lines: Sequence[str],
+        beam: int = 5,
+        length_penalty: float = 1.0,
+        device: str = "cpu",
+        no_repeat_ngram_size: int = 0,
     ) -> list[str]:
-        """Translates text by beam search, as ``scripts/translate.sh`` does.
+        """Translates text by beam search, as ``fairseq-plugins translate`` does.
 
         Args:
             lines: source text, a sentence each; what is empty stays empty
             beam: the number of hypotheses that are kept
             length_penalty: above 1 favours longer translations
             device: ``cpu``, ``cuda``, …
+            no_repeat_ngram_size: of so many subwords no sequence comes twice in a translation; 0 for no limit
 
         Raises:
-            TypeError: ``lines`` is one text.
+            TypeError: ``lines`` is one text, or one of them is no text.
             InputError: a sentence is longer than the models take.
         """
-        if isinstance(lines, str):
-            raise TypeError(f"translate takes a list of texts: translate([{lines!r}])")
-        pieces = [self.preparation.encode_source(line) for line in lines]
+        pieces = [self.preparation.encode_source(line) for line in list_of_texts("translate", lines)]
         tokens = [self._tokens(number, line) for number, line in enumerate(pieces, 1) if line]
         if not tokens:
             return [""] * len(pieces)
@@ -115,7 +120,9 @@ class Ensemble:
         self.cfg.dataset.max_tokens = max(SOURCE_TOKENS, *map(len, tokens))
         self.cfg.dataset.batch_size = None
         with _quietly():
-            hypotheses = iter(self._hub.to(device).generate(tokens, beam=beam, lenpen=length_penalty))
+            hub = self._hub.to(device)
+            limits = {"lenpen": length_penalty, "no_repeat_ngram_size": no_repeat_ngram_size}
+            hypotheses = iter(hub.generate(tokens, beam=beam, **limits))
         return [self._text(next(hypotheses)[0]["tokens"].cpu()) if line else "" for line in pieces]
 
     @functools.cached_property
@@ -154,7 +161,7 @@ def load(path: str | Path, data: str | Path | None = None) -> Ensemble:
     """A trained model, ready to translate.
 
     Args:
-        path: a work folder of ``scripts/train.sh``, for its best checkpoint; a checkpoint; or several for an ensemble,
+        path: a training's work folder, for its best checkpoint; a checkpoint; or several for an ensemble,
             ``a.pt:b.pt``
         data: the prepared data; None for that of the training
 

@@ -2,6 +2,7 @@
 #
 #   source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 
+set -euo pipefail
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # The comment at the head of the script that calls it, up to the first line that is no comment.
@@ -62,18 +63,19 @@ has_installed() {
   "$PYTHON" -c 'import sys; from importlib.metadata import version; [version(name) for name in sys.argv[1:]]' "$@" 2>/dev/null
 }
 
-# Becomes `python -m fairseq_plugins.MODULE ARGUMENTS...`, so that signals reach Python and no shell is in between.
-# The checkout comes first on Python's path: it is what the scripts belong to, whatever else is installed. The package
-# imports PyTorch and fairseq where they are needed, and not before.
-exec_module() {
+# Becomes `fairseq-plugins COMMAND ARGUMENTS...`, so that signals reach Python and no shell is in between. The checkout
+# comes first on Python's path: it is what the scripts belong to, whatever else is installed.
+run_command() {
   find_python
-  has_installed fairseq-fixed || has_installed fairseq ||
-    fail "fairseq is not installed for $PYTHON: run scripts/install.sh or scripts/quickstart.sh, or name another PYTHON=..."
+  become "$PYTHON" -m fairseq_plugins "$@"
+}
+
+become() {
   export PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH}
   # Ctrl-C waits until the package can answer it; env can do that since coreutils 8.31.
   local start=()
   ! env --block-signal=INT true 2>/dev/null || start=(env --block-signal=INT)
-  exec ${start[@]+"${start[@]}"} "$PYTHON" -m "fairseq_plugins.$1" "${@:2}"
+  exec ${start[@]+"${start[@]}"} "$@"
 }
 
 # Every script that sources this has it.

@@ -9,7 +9,6 @@
 # PyTorch, NumPy and Cython come first: fairseq is compiled against the PyTorch that is already there, instead of
 # fetching a second one. Further arguments go to both calls of pip. An installed PyTorch >= 2.5 is kept; otherwise
 # $TORCH is installed (torch==2.13.0, the tested version, by default).
-set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 cd "$project"
 
@@ -25,14 +24,14 @@ else
   [[ -n ${VIRTUAL_ENV:-} || ${CONDA_DEFAULT_ENV:-base} != base ]] || is_own_missing=true
 fi
 torch=${TORCH:-torch==2.13.0}
-extras=""
+extras="train,report"
 if [[ ${1:-} == --help || ${1:-} == -h ]]; then
   print_help
   exit 0
 fi
 if [[ ${1:-} == --extras ]]; then
   [[ $# -ge 2 ]] || { echo "error: --extras needs a name: chinese, dev or workflow" >&2; exit 2; }
-  extras="[$2]"
+  extras="$extras,$2"
   shift 2
 fi
 command -v "$python" >/dev/null || fail "no '$python' found: install Python 3.10, 3.11 or 3.12, or name one with PYTHON=..."
@@ -46,7 +45,7 @@ if "$python" -c 'import sys, torch; sys.exit(tuple(map(int, torch.__version__.sp
   torch="torch"
 fi
 
-"$python" -m pip install "$torch" "numpy>=1.26" "cython>=3.0" "setuptools>=64,<81" wheel "$@"
+"$python" -m pip install "$torch" "numpy>=1.26" "cython>=3.0" "setuptools>=77,<81" wheel "$@"
 # No debugging symbols: they take a third of the time in which fairseq is compiled.
-CFLAGS="${CFLAGS:-} -g0" "$python" -m pip install --no-build-isolation -e ".$extras" "$@"
+CFLAGS="${CFLAGS:-} -g0" "$python" -m pip install --no-build-isolation -e ".[$extras]" "$@"
 echo "installed for $(command -v "$python")"

@@ -4,7 +4,6 @@
 #   scripts/test.sh [PYTEST ARGUMENTS...]        for example: scripts/test.sh tests/experiments -k bleu
 #
 # Installs what the tests need into .venv (see scripts/quickstart.sh) if it is not there yet.
-set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ ${1:-} != --help && ${1:-} != -h ]] || { print_help; exit 0; }
 ensure_environment dev pytest pytest-timeout pytest-xdist hypothesis

@@ -13,10 +13,13 @@ from fairseq_plugins.corpora.running_text import RunningTextPreparation, Running
 from fairseq_plugins.patches.deferred_imports import defer_imports
 from fairseq_plugins.scoring.metrics import Metric, metric_named
 from tests import texts
+from tests.commands import train_in_process
 
 LONGEST = ("system", "faults", "benchmarks", "multi_channel")
 """Folders of the tests that run whole commands, or Triton's interpreter."""
 TOY_PERPLEXITY = Path(__file__).resolve().parent / "extensions" / "toy_perplexity.py"
+TINY_UPDATES = 8
+"""Those of ``tiny_checkpoint``."""
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aio"]
 
 defer_imports()  # whichever test is the first to import fairseq
@@ -72,6 +75,19 @@ def tiny_translation_data(tmp_path_factory: pytest.TempPathFactory) -> Translati
     preprocess(data.raw, data.separate)
     preprocess(data.raw, data.joined, "--joined-dictionary")
     return data
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The last checkpoint of an RNNSearch of 16 features, trained for a moment and once for a test session."""
+    folder = tmp_path_factory.mktemp("tiny_checkpoint")
+    sizes = [f"--{side}-{name}=16" for side in ("encoder", "decoder") for name in ("embed-dim", "hidden-size")]
+    training = "--optimizer adam --lr 5e-3 --batch-size 25 --cpu --disable-validation --no-epoch-checkpoints"
+    train_in_process(
+        *[str(tiny_translation_data.separate), "--arch", "rnnsearch_iwslt_de_en", *sizes, *training.split()],
+        *["--max-update", str(TINY_UPDATES), "--save-dir", str(folder)],
+    )
+    return folder / "checkpoint_last.pt"
 
 
 @pytest.fixture(scope="session")

@@ -192,7 +192,7 @@ def test_command_chooses_and_averages(tmp_path: Path, capsys) -> None:
 
 def test_command_says_errors_in_one_sentence(tmp_path: Path) -> None:
     finished = run_command(
-        ["python", "-m", "fairseq_plugins.checkpoints", "--inputs", tmp_path / "a.pt", "--output", tmp_path / "b.pt"],
+        ["python", "-m", "fairseq_plugins", "average", "--inputs", tmp_path / "a.pt", "--output", tmp_path / "b.pt"],
         status=1,
     )
     errors = [line for line in finished.stderr.splitlines() if not line.startswith("INFO:")]

@@ -86,7 +86,7 @@ def test_ctrl_c_while_a_command_is_imported(tmp_path: Path) -> None:
         "import signal\nsignal.signal(2, signal.default_int_handler)\nsignal.raise_signal(2)\n", encoding="utf-8"
     )
     path = os.pathsep.join([str(CHECKOUT), str(tmp_path)])
-    command = [sys.executable, "-m", "fairseq_plugins.experiments.translate", "nowhere.pt"]
+    command = [sys.executable, "-m", "fairseq_plugins", "translate", "nowhere.pt"]
     finished = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, timeout=60
     )

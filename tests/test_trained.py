@@ -60,6 +60,28 @@ def test_translations_are_those_of_the_scripts(work: Path) -> None:
     assert model.translate([""]) == [""]
 
 
+def test_no_subword_comes_twice(work: Path, tmp_path: Path) -> None:
+    """By counting, in the scripts' translations and in Python's."""
+    lines = (work / "data" / "raw" / "test.xx").read_text(encoding="utf-8").splitlines()[:12]
+    data = PreparedData.load(work / "data")
+    state = torch.load(work / "checkpoints" / "checkpoint_best.pt", weights_only=False)
+    # A model that has learned little, and hardly ends its sentences.
+    state["model"]["decoder.output_projection.bias"][2] -= 4
+    torch.save(state, tmp_path / "endless.pt")
+
+    def has_repetition(line: str) -> bool:
+        subwords = data.pairs.encode_target(line).split()
+        return len(set(subwords)) < len(subwords)
+
+    model = fairseq_plugins.load(tmp_path / "endless.pt", data=data.folder)
+    assert any(map(has_repetition, model.translate(lines, beam=2))), "there is something to forbid"
+    found = model.translate(lines, beam=2, no_repeat_ngram_size=1)
+    assert all(len(line.split()) > 1 for line in found) and not any(map(has_repetition, found))
+    assert any(map(has_repetition, model.translate(lines, beam=2))), "the next call is free again"
+    extra = ["--beam", "2", "--no-repeat-ngram-size", "1"]
+    assert translate(lines, str(tmp_path / "endless.pt"), data, 0, extra) == found
+
+
 def test_sentences_longer_than_a_batch_of_the_training(work: Path, tmp_path: Path) -> None:
     state = torch.load(work / "checkpoints" / "checkpoint_best.pt", weights_only=False)
     state["cfg"]["dataset"]["max_tokens"] = 3
@@ -96,6 +118,9 @@ def test_it_says_nothing_of_its_own(work: Path, warnings: str) -> None:
 def test_bad_input(work: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"sentence 2 has \d+ tokens, but the model takes 90; split it"):
         fairseq_plugins.load(work).translate(["a", "word " * 200])
+    for value in None, float("nan"), b"a", 5:
+        with pytest.raises(TypeError, match=rf"^translate: text 1 of the list \(from 0\) is {value!r}, not a text"):
+            fairseq_plugins.load(work).translate(["a", value])
     with pytest.raises(TypeError, match=r"a list of texts: translate\(\['a word'\]\)$"):
         fairseq_plugins.load(work).translate("a word")
     with pytest.raises(InputError, match="checkpoint_best.pt: no such checkpoint"):

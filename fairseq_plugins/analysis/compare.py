@@ -163,7 +163,7 @@ def run(arguments: argparse.Namespace) -> Analysis:
         sentences=arguments.sentences,
         seed=arguments.seed,
     )
-    return Analysis(asdict(report), [Panel(report)], _text(report))
+    return Analysis(asdict(report), [Panel(report)], "\n".join([*given.remarks, _text(report)]))
 
 
 def _text(report: ComparisonReport) -> str:

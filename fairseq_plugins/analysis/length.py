@@ -165,7 +165,7 @@ def run(arguments: argparse.Namespace) -> Analysis:
         )
     report = scores_by_length(given.outputs, given.references, lengths, given.metric, bounds, seed=arguments.seed)
     rows = table([_row(bucket, report.systems[0]) for bucket in report.buckets])
-    text = f"{rows}\n{report.metric} with 95 % intervals: {report.signature}"
+    text = "\n".join([*given.remarks, rows, f"{report.metric} with 95 % intervals: {report.signature}"])
     return Analysis(asdict(report), [Panel(report)], text)
 
 

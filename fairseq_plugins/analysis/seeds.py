@@ -10,9 +10,9 @@ from typing import Any
 from ..errors import InputError, nearest
 from ..experiments import configuration as configurations
 from ..experiments import record_groups, records
-from ..experiments.configuration import CHECKOUT
 from ..experiments.record_groups import Group
 from ..experiments.seeds import SeedsComparison, compare_seeds
+from ..package_files import CONFIGURATIONS
 from ..terminal import table
 from .result import Analysis, Panel
 
@@ -74,7 +74,7 @@ def group_named(arguments: argparse.Namespace, name: str, known: Sequence[record
     baselines = record_groups.baselines(known, arguments.dataset)
     if name in baselines:
         return baselines[name]
-    folder = CHECKOUT / "configs" / arguments.dataset
+    folder = CONFIGURATIONS / arguments.dataset
     path = folder / f"{name}.yaml"
     if not path.is_file():
         asked = name if folder.is_dir() else arguments.dataset
@@ -90,7 +90,7 @@ def group_named(arguments: argparse.Namespace, name: str, known: Sequence[record
         place = records.folder() / arguments.dataset / name
         raise InputError(
             f"{place}: no run of {path} is recorded with its options of today and the checkpoint '{checkpoint}'; "
-            f"scripts/evaluate.sh --record records one"
+            f"'fairseq-plugins evaluate --record' records one"
         )
     return group
 

@@ -85,11 +85,11 @@ def _results(folder: Path) -> dict[str, Any]:
     """A work folder's ``results.json``, with a speed at least."""
     path = folder / "results.json"
     if not path.exists():
-        raise InputError(f"{path}: no such file; give the work folder of a training, scripts/train.sh writes it")
+        raise InputError(f"{path}: no such file; give the work folder of a training, 'fairseq-plugins train' writes it")
     found = experiment_results.load(folder)
     keys = ("train_tokens_per_second", "decode_sentences_per_second")
     if not isinstance(found, dict) or all(found.get(key) is None for key in keys):
-        raise InputError(f"{path}: neither {' nor '.join(keys)}; train the system with scripts/train.sh")
+        raise InputError(f"{path}: neither {' nor '.join(keys)}; train the system with 'fairseq-plugins train'")
     for key in (*keys, "train_seconds", "parameters", "updates"):
         if not isinstance(value := found.get(key), (int, float, type(None))):
             raise InputError(

@@ -22,19 +22,26 @@ class Systems:
         references: one or several for each.
         outputs: of each system, by its name, in the order that was given.
         metric: what they are scored by.
+        remarks: on how it scores them, a line each.
     """
 
     source: list[str]
     references: References
     outputs: dict[str, Outputs]
     metric: Metric
+    remarks: list[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that name a test set's files, and what they are scored by."""
     parser.add_argument("--source", required=True, metavar="FILE", type=Path, help="the sentences, one on each line")
     parser.add_argument(
-        "--reference", required=True, nargs="+", metavar="FILE", type=Path, help="what they should become"
+        "--reference",
+        required=True,
+        nargs="+",
+        metavar="FILE",
+        type=Path,
+        help="what they should become; the ending says the language: test.zh",
     )
     parser.add_argument(
         "--system",
@@ -79,7 +86,9 @@ def load(arguments: argparse.Namespace) -> Systems:
     for name, file in files.items():
         _parallel(file, outputs[name].text, arguments.source, len(source))
     lowercase = getattr(arguments, "lowercase", False)
-    return Systems(source, References(references, references, lowercase), outputs, metric)
+    language = arguments.reference[0].suffix.removeprefix(".")
+    known = References(references, references, lowercase, language)
+    return Systems(source, known, outputs, metric, metric.remarks(known))
 
 
 def _metric(arguments: argparse.Namespace) -> Metric:
@@ -90,6 +99,9 @@ def _metric(arguments: argparse.Namespace) -> Metric:
         if any(getattr(arguments, name.replace("-", "_")) for name in foreign):
             shown = " and ".join(f"--{name}" for name in other.options)
             raise InputError(f"{shown} are {other.label}'s, and {metric.label} has none of them; leave them out")
+        option = other.tokenize_option
+        if option != metric.tokenize_option and getattr(arguments, option.replace("-", "_"), None):
+            raise InputError(f"--{option} is {other.label}'s, and {metric.label} has none; leave it out")
     return metric.configured(arguments)
 
 

@@ -5,14 +5,14 @@
 ``codec``                           text ↔ what fairseq reads of it; ``tokenizers`` and ``subwords`` are its parts
 ``symbols``                         fairseq's own, which no text may hold
 ``pipeline``                        steps that go on where they were interrupted; ``lines`` is about files of text
-``pairs``                           a kind: parallel texts; ``parallel_text``: ``scripts/prepare_parallel.sh``
+``pairs``                           a kind: parallel texts; ``parallel_text``: ``fairseq-plugins prepare parallel``
 ``iwslt14``, ``nist``, ``gigaword`` data sets, of pairs
 ``labelled_texts``                  a kind: texts, or pairs of them, with labels; ``labelled_tables``: a user's own
 ``trec``, ``sst``, ``reviews``,     data sets, of labelled texts; ``labelled_lines`` is what several of them are
 ``imdb``, ``answer_selection``,
 ``entailment``
 ``generated_sequences``             a kind: copy memory, and digits pixel by pixel
-``running_text``                    a kind: running text for language models, ``scripts/prepare_text.sh``
+``running_text``                    a kind: running text for language models, ``fairseq-plugins prepare text``
 ``ptb``                             a data set, of running text
 ``builtin``                         pairs, texts and labels out of grammars, without a download
 ==================================  ================================================================================

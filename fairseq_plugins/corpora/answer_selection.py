@@ -1,25 +1,19 @@
 """Answer selection: WikiQA (Yang, Yih and Meek 2015) and TrecQA (Wang, Smith and Mitamura 2007).
 
-    python -m fairseq_plugins.corpora.answer_selection --input wikiqa --output work/wikiqa/data
+    fairseq-plugins prepare answer_selection --input wikiqa --output work/wikiqa/data
 
 A question has candidates, of which 1 answers it and 0 does not. The folder holds WikiQA as published
 (``WikiQA-train.tsv``, …), or either set in the layout of the castorini data: folders ``train``, ``dev`` and ``test``,
 each with ``a.toks``, ``b.toks``, ``sim.txt`` and ``id.txt``. Questions without a right candidate are left out; with
 ``--clean``, TrecQA's setting (Rao, He and Lin 2016), held-out questions with right candidates alone are too.
-``scripts/prepare_answer_selection.sh`` runs this.
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
-import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.labelled_tables import read_table
 from fairseq_plugins.corpora.labelled_texts import (
     Example,
@@ -29,7 +23,7 @@ from fairseq_plugins.corpora.labelled_texts import (
     prepare,
 )
 from fairseq_plugins.corpora.lines import read_aligned
-from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.errors import InputError
 
 FILES = ("a.toks", "b.toks", "sim.txt", "id.txt")
 """Questions, candidates, labels and the questions' numbers."""
@@ -72,29 +66,34 @@ def find(folder: Path) -> tuple[dict[str, list[Path]], bool]:
     return found, False
 
 
-def main() -> None:
-    """The command line: see ``--help``."""
-    parser = argparse.ArgumentParser(
-        prog="prepare_answer_selection.sh", description="Prepares WikiQA or TrecQA for fairseq."
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "prepare answer_selection",
+        "Prepares WikiQA or TrecQA: questions with candidates to rank.",
+        ("--input wikiqa --output work/wikiqa/data", "--input trecqa --clean --output work/trecqa/data"),
+        "The folder holds WikiQA-train.tsv, WikiQA-dev.tsv and WikiQA-test.tsv, or folders train, dev and test\n"
+        "with a.toks, b.toks, sim.txt and id.txt each.",
     )
-    parser.add_argument("--input", type=Path, required=True, metavar="DIR", help="the folder of the set")
-    parser.add_argument("--clean", action="store_true", help="TrecQA's clean setting")
-    add_text_arguments(parser)
-    arguments = parser.parse_args()
-    inputs, is_published = find(arguments.input)
+    options.add_argument("--input", type=Path, required=True, metavar="DIR", help="the folder of the set")
+    options.add_argument("--clean", action="store_true", help="TrecQA's clean setting")
+    add_text_arguments(options)
+    return options
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Prepares it."""
+    options = parser().parse_args(arguments)
+    inputs, is_published = find(options.input)
     preparation = LabelledTextsPreparation(
         texts=["question", "candidate"],
         given="raw" if is_published else "tokens",
         tokenizer="moses" if is_published else "treebank",
         lowercase=True,
         is_ranking=True,
-        drops_all_right=arguments.clean,
+        drops_all_right=options.clean,
         metric="ranking",
-        **common_choices(arguments),
+        **common_choices(options),
     )
     read = read_published if is_published else read_folder
-    prepare(preparation, inputs, arguments.output, read, arguments.workers, arguments.vectors)
-
-
-if __name__ == "__main__":
-    report_input_errors(main)
+    prepare(preparation, inputs, options.output, read, options.workers, options.vectors)

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from fairseq_plugins.corpora.subwords import SubwordModel
 from fairseq_plugins.corpora.symbols import UNKNOWN
 from fairseq_plugins.corpora.tokenizers import Tokenizer
+
+
+def list_of_texts(function: str, texts: Iterable[str]) -> list[str]:
+    """The texts that somebody gave a function of that name.
+
+    Raises:
+        TypeError: they are one text, whose letters would be taken for texts, or one of them is no text.
+    """
+    if isinstance(texts, str):
+        raise TypeError(f"{function} takes a list of texts: {function}([{texts!r}])")
+    listed = list(texts)
+    for index, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise TypeError(f"{function}: text {index} of the list (from 0) is {text!r}, not a text (str)")
+    return listed
 
 
 class Word(NamedTuple):
@@ -42,7 +57,13 @@ class Codec:
         self._unknown_words = tuple(unknown_words)
 
     def tokenize(self, text: str) -> str:
-        """Text → tokens."""
+        """Text → tokens.
+
+        Raises:
+            TypeError: it is no text. Tokenizers would make one of it.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"a text (str) was expected, not {text!r}")
         return self._tokenizer(text)
 
     def encode(self, text: str) -> str:

@@ -1,24 +1,19 @@
 """Entailment: SNLI (Bowman et al. 2015) and SciTail (Khot, Sabharwal and Clark 2018), in their published JSON lines.
 
-    python -m fairseq_plugins.corpora.entailment --input snli_1.0 --output work/snli/data
+    fairseq-plugins prepare entailment --input snli_1.0 --output work/snli/data
 
 SNLI's folder holds ``snli_1.0_train.jsonl`` and its peers; SciTail's ``snli_format`` has ``scitail_1.0_train.txt`` in
 the same form. Tokens and part-of-speech tags are those of the sentences' parses; ``--no-tags`` leaves the tags out.
-Pairs whose gold label is ``-`` are left out. ``scripts/prepare_entailment.sh`` runs this.
+Pairs whose gold label is ``-`` are left out.
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
-import argparse
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.labelled_tables import read_table
 from fairseq_plugins.corpora.labelled_texts import (
     Example,
@@ -27,7 +22,7 @@ from fairseq_plugins.corpora.labelled_texts import (
     common_choices,
     prepare,
 )
-from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.errors import InputError
 
 COLUMNS = ("sentence1_parse", "sentence2_parse", "gold_label")
 SPLITS = {"train": "train", "valid": "dev", "test": "test"}
@@ -67,29 +62,34 @@ def find(folder: Path, split: str) -> Path:
     return found[0]
 
 
-def main() -> None:
-    """The command line: see ``--help``."""
-    parser = argparse.ArgumentParser(prog="prepare_entailment.sh", description="Prepares SNLI or SciTail for fairseq.")
-    parser.add_argument("--input", type=Path, required=True, metavar="DIR", help="snli_1.0, or SciTail's snli_format")
-    parser.add_argument(
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "prepare entailment",
+        "Prepares SNLI or SciTail: does a premise entail a hypothesis?",
+        ("--input snli_1.0 --output work/snli/data", "--input SciTailV1.1/snli_format --output work/scitail/data"),
+    )
+    options.add_argument("--input", type=Path, required=True, metavar="DIR", help="snli_1.0, or SciTail's snli_format")
+    options.add_argument(
         "--no-tags",
         action="store_true",
         help="words alone: a model that reads part-of-speech tags cannot predict for plain text",
     )
-    add_text_arguments(parser)
-    arguments = parser.parse_args()
+    add_text_arguments(options)
+    return options
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Prepares it."""
+    options = parser().parse_args(arguments)
     preparation = LabelledTextsPreparation(
         texts=["premise", "hypothesis"],
         given="tokens",
         tokenizer="treebank",
         lowercase=True,
-        has_tags=not arguments.no_tags,
+        has_tags=not options.no_tags,
         dropped_labels=["-"],
-        **common_choices(arguments),
+        **common_choices(options),
     )
-    inputs = {split: [find(arguments.input, name)] for split, name in SPLITS.items()}
-    prepare(preparation, inputs, arguments.output, read, arguments.workers, arguments.vectors)
-
-
-if __name__ == "__main__":
-    report_input_errors(main)
+    inputs = {split: [find(options.input, name)] for split, name in SPLITS.items()}
+    prepare(preparation, inputs, options.output, read, options.workers, options.vectors)

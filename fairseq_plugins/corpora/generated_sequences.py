@@ -1,10 +1,10 @@
 """Sequences for tests of long memory: the copy memory problem, and the pixels of MNIST's digits one by one.
 
-    python -m fairseq_plugins.corpora.generated_sequences copy-memory --length 500 --output work/copy_memory_500/data
-    python -m fairseq_plugins.corpora.generated_sequences pixels --input mnist --output work/pixel_mnist/data
+    fairseq-plugins prepare copy_memory --length 500 --output work/copy_memory_500/data
+    fairseq-plugins prepare pixels --input mnist --output work/pixel_mnist/data
 
-DilatedRNN (Chang et al. 2017), Section 4.1 and 4.2. ``scripts/prepare_copy_memory.sh`` and
-``scripts/prepare_pixels.sh`` run this. The output folder holds
+DilatedRNN (Chang et al. 2017), Section 4.1 and 4.2. ``fairseq-plugins prepare copy_memory`` and
+``fairseq-plugins prepare pixels`` run this. The output folder holds
 
     raw/{valid,test}.label    the ten symbols to copy, or the digit, of each sequence of a set
     bin/{train,valid,test}.npz    the digits' pixels and labels; of copy memory the symbols of valid and test
@@ -13,12 +13,6 @@ DilatedRNN (Chang et al. 2017), Section 4.1 and 4.2. ``scripts/prepare_copy_memo
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
-import argparse
 import dataclasses
 import gzip
 import math
@@ -30,10 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.lines import text_writer
 from fairseq_plugins.corpora.pipeline import Run, add_run_arguments
 from fairseq_plugins.corpora.preparation import Preparation
-from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_directory
 
 PROBLEMS = ("copy_memory", "pixels")
@@ -204,16 +199,26 @@ def find(folder: Path) -> dict[str, Sequence[Path]]:
     return {split: [one(name) for name in names] for split, names in NAMES.items()}
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="prepare_copy_memory.sh or prepare_pixels.sh", description="Prepares sequences for tests of long memory."
+def parsers() -> dict[str, CommandParser]:
+    """The command lines of both problems."""
+    copy = CommandParser(
+        "prepare copy_memory",
+        "Prepares the copy memory problem: ten symbols to copy after T steps. Training sequences are drawn as they "
+        "are needed; validation and test sets are written.",
+        ("--length 500 --output work/copy_memory_500/data",),
     )
-    problems = parser.add_subparsers(dest="problem", required=True, metavar="PROBLEM")
-    copy = problems.add_parser("copy-memory", help="ten symbols to copy after T steps")
     copy.add_argument("--length", type=int, default=500, metavar="T", help="steps to remember for; default: 500")
     copy.add_argument("--sequences", type=int, default=1_000, help="of validation and test sets; default: 1000")
     copy.add_argument("--seed", type=int, default=1, help="of these; default: 1")
-    pixels = problems.add_parser("pixels", help="MNIST's digits, pixel by pixel")
+    pixels = CommandParser(
+        "prepare pixels",
+        "Prepares MNIST's digits pixel by pixel: plain, permuted, or with noise after them.",
+        (
+            "--input mnist --output work/pixel_mnist/data",
+            "--input mnist --permute --output work/permuted_mnist/data",
+            "--input mnist --length 1000 --output work/noisy_mnist_1000/data",
+        ),
+    )
     given = pixels.add_mutually_exclusive_group(required=True)
     given.add_argument("--input", type=Path, metavar="DIR", help="with MNIST's four idx files")
     given.add_argument("--small", action="store_true", help="scikit-learn's 1,797 digits of 8 by 8 pixels")
@@ -223,36 +228,33 @@ def _parser() -> argparse.ArgumentParser:
     )
     for command in copy, pixels:
         add_run_arguments(command)
-    return parser
+    return {"copy_memory": copy, "pixels": pixels}
 
 
-def main() -> None:
-    """The command line: see ``--help``."""
-    arguments = _parser().parse_args()
-    if arguments.problem == "pixels":
-        length = arguments.length
+def main(arguments: Sequence[str]) -> None:
+    """Prepares one of them, which comes first."""
+    problem, *remaining = arguments
+    options = parsers()[problem].parse_args(remaining)
+    if problem == "pixels":
+        length = options.length
         if length is None:
-            length = SMALL_PIXELS if arguments.small else PIXELS
+            length = SMALL_PIXELS if options.small else PIXELS
         preparation = GeneratedSequencesPreparation(
             problem="pixels",
             length=length,
-            is_small=arguments.small,
-            is_permuted=arguments.permute,
+            is_small=options.small,
+            is_permuted=options.permute,
         )
-        inputs: Mapping[str, Sequence[Path]] = {} if arguments.small else find(arguments.input)
+        inputs: Mapping[str, Sequence[Path]] = {} if options.small else find(options.input)
     else:
         preparation = GeneratedSequencesPreparation(
             problem="copy_memory",
-            length=arguments.length,
-            sequences=arguments.sequences,
-            seed=arguments.seed,
+            length=options.length,
+            sequences=options.sequences,
+            seed=options.seed,
             metric="copy_memory",
         )
         inputs = {}
-    prepared = GeneratedSequencesRun(preparation, inputs, arguments.output, arguments.workers).prepare()
+    prepared = GeneratedSequencesRun(preparation, inputs, options.output, options.workers).prepare()
     counts = ", ".join(f"{facts['kept']:,} {name}" for name, facts in prepared.splits.items() if facts["kept"])
-    print(f"{arguments.output}: {preparation.problem}, length {preparation.length}: {counts}")
-
-
-if __name__ == "__main__":
-    report_input_errors(main)
+    print(f"{options.output}: {preparation.problem}, length {preparation.length}: {counts}")

@@ -1,30 +1,25 @@
 """Gigaword headlines as Rush, Chopra and Weston (2015) processed them: the papers' summarisation benchmark.
 
-    python -m fairseq_plugins.corpora.gigaword --input sumdata --output work/gigaword/data
+    fairseq-plugins prepare gigaword --input sumdata --output work/gigaword/data
 
 An article's first sentence is the source, its headline the target: 3.8 million pairs for training, 190 thousand for
 validation, 2,000 for testing. The text comes in tokens and lower case, with ``#`` for every digit and ``unk`` (in some
 copies ``<unk>``, in the test set ``UNK``) for rare words; nothing of that is undone. To the model all spellings of
 ``unk`` are fairseq's ``<unk>``, as are the words outside the dictionary; translations show it as ``unk``.
-``scripts/prepare_gigaword.sh`` runs this.
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
-import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.archives import add_archive_arguments, unpack
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments
 from fairseq_plugins.corpora.subwords import add_bpe_arguments
-from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import sha256
 
 LANGUAGES = ("article", "title")
@@ -99,54 +94,59 @@ def extract(archive: Path, folder: Path, gigabytes: float = UNPACKED_GIGABYTES) 
     return folder
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="prepare_gigaword.sh",
-        description="Prepares Gigaword headlines (Rush et al. 2015) for fairseq: article -> title.",
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "prepare gigaword",
+        "Prepares Gigaword headlines (Rush et al. 2015) for fairseq: article -> title.",
+        (
+            "--input sumdata --output work/gigaword/data",
+            "--input sumdata --joined-dictionary --output work/gigaword_joined/data",
+        ),
     )
-    parser.add_argument(
+    options.add_argument(
         "--input",
         required=True,
         metavar="PATH",
         help="a folder with train.article.txt, train.title.txt, valid.article.filter.txt, ... (or .gz), or the archive",
     )
-    parser.add_argument(
+    options.add_argument(
         "--test",
         metavar="ARTICLES,TITLES[,TITLES...]",
         help="another test set, with one or several references for each article (DUC)",
     )
-    parser.add_argument(
+    options.add_argument(
         "--words",
         type=int,
         default=WORDS,
         metavar="N",
         help="types of each dictionary, fairseq's 4 special symbols among them; default: %(default)s",
     )
-    parser.add_argument("--joined-dictionary", action="store_true", help="one dictionary for both sides (DPN-S2S)")
-    parser.add_argument(
+    options.add_argument("--joined-dictionary", action="store_true", help="one dictionary for both sides (DPN-S2S)")
+    options.add_argument(
         "--max-length",
         type=int,
         default=200,
         metavar="N",
         help="drop longer training pairs; default: %(default)s words",
     )
-    add_archive_arguments(parser, UNPACKED_GIGABYTES)
-    add_bpe_arguments(parser, size=30_000)
-    add_run_arguments(parser)
-    parser.set_defaults(bpe="none")
-    return parser
+    add_archive_arguments(options, UNPACKED_GIGABYTES)
+    add_bpe_arguments(options, size=30_000)
+    add_run_arguments(options)
+    options.set_defaults(bpe="none")
+    return options
 
 
-def main() -> None:
-    """The command line: see ``--help``."""
-    arguments = _parser().parse_args()
-    path = Path(arguments.input)
+def main(arguments: Sequence[str]) -> None:
+    """Prepares it."""
+    options = parser().parse_args(arguments)
+    path = Path(options.input)
     with tempfile.TemporaryDirectory() as temporary:
         origin = {}
         if path.is_dir():
             folder = path
         else:
-            folder = extract(path, Path(temporary), arguments.max_unpacked)
+            folder = extract(path, Path(temporary), options.max_unpacked)
             origin = {"archive": path.name, "sha256": sha256(path)}
         inputs, missing = {}, []
         for split in NAMES:
@@ -155,10 +155,10 @@ def main() -> None:
             else:
                 missing.append(split)
         references = {}
-        if arguments.test:
-            files = [Path(file) for file in arguments.test.split(",")]
+        if options.test:
+            files = [Path(file) for file in options.test.split(",")]
             if len(files) < 2:
-                raise InputError(f"--test {arguments.test}: give the articles and at least one file of titles")
+                raise InputError(f"--test {options.test}: give the articles and at least one file of titles")
             inputs["test"], references["test"] = (files[0], files[1]), files[2:]
         for split in ("train", "valid"):
             if split not in inputs:
@@ -174,21 +174,17 @@ def main() -> None:
             source_lang=LANGUAGES[0],
             target_lang=LANGUAGES[1],
             given="tokens",
-            max_length=arguments.max_length,
-            bpe=arguments.bpe,
-            bpe_size=arguments.bpe_size,
-            joined_words=arguments.bpe == "none" and arguments.joined_dictionary,
-            separate_dictionaries=arguments.bpe != "none" and not arguments.joined_dictionary,
-            dictionary_size=arguments.words if arguments.bpe == "none" else None,
+            max_length=options.max_length,
+            bpe=options.bpe,
+            bpe_size=options.bpe_size,
+            joined_words=options.bpe == "none" and options.joined_dictionary,
+            separate_dictionaries=options.bpe != "none" and not options.joined_dictionary,
+            dictionary_size=options.words if options.bpe == "none" else None,
             unknown_words=UNKNOWN_WORDS,
             metric="rouge",
             origin=origin,
         )
-        prepared = prepare(steps, inputs, arguments.output, arguments.workers, references=references)
+        prepared = prepare(steps, inputs, options.output, options.workers, references=references)
     for split, full in PAIRS.items():
         if (read := prepared.splits[split]["read"]) != full:
             print(f"note: {split} has {read:,} pairs and the full set {full:,}: not comparable with the papers")
-
-
-if __name__ == "__main__":
-    report_input_errors(main)

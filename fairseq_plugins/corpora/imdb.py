@@ -1,25 +1,20 @@
 """IMDb (Maas et al. 2011): 25,000 reviews of films for training and as many for testing, in the folders as published.
 
-    python -m fairseq_plugins.corpora.imdb --input aclImdb --output work/imdb/data
+    fairseq-plugins prepare imdb --input aclImdb --output work/imdb/data
 
 ``train/pos``, ``train/neg``, ``test/pos`` and ``test/neg`` hold a file for each review. A tenth of the training reviews
-is held out for validation. ``scripts/prepare_imdb.sh`` runs this.
+is held out for validation.
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
-import argparse
 import functools
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.labelled_texts import (
     Example,
     LabelledTextsPreparation,
@@ -28,7 +23,7 @@ from fairseq_plugins.corpora.labelled_texts import (
     prepare,
 )
 from fairseq_plugins.corpora.lines import text_writer
-from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 
 LABELS = ("neg", "pos")
@@ -65,20 +60,24 @@ def read(paths: Sequence[Path], folder: Path) -> Iterator[Example]:
             yield Example((text,), label, str(folder / name))
 
 
-def main() -> None:
-    """The command line: see ``--help``."""
-    parser = argparse.ArgumentParser(prog="prepare_imdb.sh", description="Prepares IMDb's reviews for fairseq.")
-    parser.add_argument("--input", type=Path, required=True, metavar="DIR", help="aclImdb, with train/pos and so on")
-    add_text_arguments(parser)
-    arguments = parser.parse_args()
-    preparation = LabelledTextsPreparation(
-        texts=["review"], lowercase=True, valid_share=0.1, **common_choices(arguments)
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "prepare imdb",
+        "Prepares IMDb's reviews of films, out of the folders as they are published.",
+        ("--input aclImdb --max-length 400 --words 30000 --output work/imdb/data",),
+        "The limits are those of configs/imdb.",
     )
+    options.add_argument("--input", type=Path, required=True, metavar="DIR", help="aclImdb, with train/pos and so on")
+    add_text_arguments(options)
+    return options
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Prepares it."""
+    options = parser().parse_args(arguments)
+    preparation = LabelledTextsPreparation(texts=["review"], lowercase=True, valid_share=0.1, **common_choices(options))
     with tempfile.TemporaryDirectory() as temporary:
-        inputs = {split: [gather(arguments.input, split, Path(temporary))] for split in ("train", "test")}
-        of_folder = functools.partial(read, folder=arguments.input)
-        prepare(preparation, inputs, arguments.output, of_folder, arguments.workers, arguments.vectors)
-
-
-if __name__ == "__main__":
-    report_input_errors(main)
+        inputs = {split: [gather(options.input, split, Path(temporary))] for split in ("train", "test")}
+        of_folder = functools.partial(read, folder=options.input)
+        prepare(preparation, inputs, options.output, of_folder, options.workers, options.vectors)

@@ -1,20 +1,14 @@
 """IWSLT 2014 German-English, from the official archive to what fairseq-train reads: the papers' benchmark.
 
-    python -m fairseq_plugins.corpora.iwslt14 --archive de-en.tgz --output work/iwslt14_de_en/data
+    fairseq-plugins prepare iwslt14_de_en --archive de-en.tgz --output work/iwslt14_de_en/data
 
 Makes the same tokens as fairseq's examples/translation/prepare-iwslt14.sh: Moses tokens, training pairs of 1 to 175
 tokens and a ratio of at most 1.5, lower case, every 23rd of them for validation, five TED sets together for testing.
-BPE is learned on the training pairs alone. ``scripts/prepare_iwslt14_de_en.sh`` runs this.
+BPE is learned on the training pairs alone.
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
-import argparse
 import errno
 import http.client
 import itertools
@@ -34,12 +28,13 @@ from pathlib import Path
 from lxml import etree
 from tqdm import tqdm
 
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.archives import add_archive_arguments, unpack
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import DOWNLOAD, add_run_arguments
 from fairseq_plugins.corpora.subwords import add_bpe_arguments
-from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_file, read_lines, refuse_colon, sha256
 
 LANGUAGES = ("de", "en")
@@ -198,57 +193,62 @@ def _download_from(mirror: str, target: Path) -> None:
     os.replace(part, target)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="prepare_iwslt14_de_en.sh",
-        description="Prepares IWSLT'14 German-English for fairseq, as fairseq's prepare-iwslt14.sh does. Without "
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "prepare iwslt14_de_en",
+        "Prepares IWSLT'14 German-English for fairseq, as fairseq's prepare-iwslt14.sh does. Without "
         "--archive or --tokenized, the archive (20 MB) is fetched into DIR/download.",
+        (
+            "--output work/iwslt14_de_en/data",
+            "--archive de-en.tgz --bpe subword-nmt --bpe-size 10000 --output work/iwslt14_10k/data",
+            "--tokenized DIR --output work/iwslt14_de_en/data",
+        ),
     )
-    given = parser.add_mutually_exclusive_group()
+    given = options.add_mutually_exclusive_group()
     given.add_argument("--archive", metavar="FILE", help=f"the official {ARCHIVE}")
     given.add_argument(
         "--tokenized",
         metavar="DIR",
         help="a folder with {train,valid,test}.tok.{de,en}: what prepare-iwslt14.sh makes, before BPE",
     )
-    parser.add_argument("--sha256", metavar="HEX", help="the checksum that the archive must have")
-    parser.add_argument("--allow-partial", action="store_true", help="take an archive with other numbers of pairs")
-    parser.add_argument(
+    options.add_argument("--sha256", metavar="HEX", help="the checksum that the archive must have")
+    options.add_argument("--allow-partial", action="store_true", help="take an archive with other numbers of pairs")
+    options.add_argument(
         "--separate-dictionaries", action="store_true", help="a dictionary for each side, though the BPE is joint"
     )
-    add_archive_arguments(parser, UNPACKED_GIGABYTES)
-    add_bpe_arguments(parser, size=25_000)
-    add_run_arguments(parser)
-    return parser
+    add_archive_arguments(options, UNPACKED_GIGABYTES)
+    add_bpe_arguments(options, size=25_000)
+    add_run_arguments(options)
+    return options
 
 
-def main() -> None:
-    """The command line: see ``--help``."""
-    parser = _parser()
-    arguments = parser.parse_args()
-    if arguments.tokenized and (arguments.sha256 or arguments.allow_partial):
-        parser.error("--sha256 and --allow-partial are for an archive, not for --tokenized")
-    output = Path(arguments.output)
+def main(arguments: Sequence[str]) -> None:
+    """Prepares it."""
+    options = parser().parse_args(arguments)
+    if options.tokenized and (options.sha256 or options.allow_partial):
+        parser().error("--sha256 and --allow-partial are for an archive, not for --tokenized")
+    output = Path(options.output)
     refuse_colon(output, "--output")  # before anything is downloaded into it
     common = {
         "source_lang": LANGUAGES[0],
         "target_lang": LANGUAGES[1],
         "lowercase": True,
         "tokenizer": "moses",
-        "bpe": arguments.bpe,
-        "bpe_size": arguments.bpe_size,
-        "separate_dictionaries": arguments.separate_dictionaries,
+        "bpe": options.bpe,
+        "bpe_size": options.bpe_size,
+        "separate_dictionaries": options.separate_dictionaries,
     }
-    if arguments.tokenized:
+    if options.tokenized:
         steps = PairsPreparation(given="tokens", **common)
-        inputs = {split: _tokenized_files(Path(arguments.tokenized), split) for split in PAIRS}
-        preparation = prepare(steps, inputs, output, arguments.workers)
+        inputs = {split: _tokenized_files(Path(options.tokenized), split) for split in PAIRS}
+        preparation = prepare(steps, inputs, output, options.workers)
         for split, full in PAIRS.items():
             if (kept := preparation.splits[split]["kept"]) != full:
                 print(f"note: {split} has {kept:,} pairs and the full set {full:,}: not comparable with the papers")
         return
-    if arguments.archive:
-        archive = Path(arguments.archive)
+    if options.archive:
+        archive = Path(options.archive)
         if not archive.is_file():
             raise InputError(f"{archive}: no such file")
     else:
@@ -256,13 +256,13 @@ def main() -> None:
         if not archive.is_file():
             download(archive)
     checksum = sha256(archive)
-    if arguments.sha256 and checksum != arguments.sha256.lower():
+    if options.sha256 and checksum != options.sha256.lower():
         raise InputError(
-            f"{archive} has the SHA-256 checksum {checksum}, not {arguments.sha256}: remove it and fetch it again"
+            f"{archive} has the SHA-256 checksum {checksum}, not {options.sha256}: remove it and fetch it again"
         )
     with tempfile.TemporaryDirectory() as temporary:
         raw = Path(temporary) / "raw"
-        write_raw_text(extract(archive, Path(temporary) / "archive", arguments.max_unpacked), raw)
+        write_raw_text(extract(archive, Path(temporary) / "archive", options.max_unpacked), raw)
         steps = PairsPreparation(
             min_length=1,
             max_length=175,
@@ -272,7 +272,7 @@ def main() -> None:
             **common,
         )
         inputs = {split: side_files(raw / split, LANGUAGES) for split in ("train", "test")}
-        prepare(steps, inputs, output, arguments.workers, None if arguments.allow_partial else _check_complete)
+        prepare(steps, inputs, output, options.workers, None if options.allow_partial else _check_complete)
 
 
 def _check_complete(kept: dict[str, int]) -> None:
@@ -287,7 +287,3 @@ def _tokenized_files(folder: Path, split: str) -> tuple[Path, Path]:
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
     return side_files(folder / f"{split}.tok", LANGUAGES)
-
-
-if __name__ == "__main__":
-    report_input_errors(main)

@@ -1,24 +1,17 @@
 """Tables and JSON lines of a user's own, prepared as labelled texts.
 
-    python -m fairseq_plugins.corpora.labelled_tables --train train.tsv --test test.tsv --text sentence --label class \\
+    fairseq-plugins prepare labelled_texts --train train.tsv --test test.tsv --text sentence --label class \\
         --output data/prepared
-
-``scripts/prepare_labelled_texts.sh`` runs this.
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
-import argparse
 import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.labelled_texts import (
     Example,
     LabelledTextsPreparation,
@@ -27,8 +20,9 @@ from fairseq_plugins.corpora.labelled_texts import (
     prepare,
 )
 from fairseq_plugins.corpora.lines import read_sentences
-from fairseq_plugins.corpora.tokenizers import TOKENIZERS
-from fairseq_plugins.errors import InputError, nearest, report_input_errors
+from fairseq_plugins.corpora.tokenizers import TOKENIZERS, note_moses_rules
+from fairseq_plugins.errors import InputError, nearest
+from fairseq_plugins.languages import moses_language
 
 VALID_SHARE = 0.1
 """Of the training set, where no validation set is given."""
@@ -110,75 +104,78 @@ def _json_value(place: str, line: str, name: str) -> str:
     return text
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="prepare_labelled_texts.sh",
-        description="Prepares labelled texts of your own for fairseq: a table or JSON lines.",
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "prepare labelled_texts",
+        "Prepares labelled texts of your own for fairseq: a table or JSON lines.",
+        (
+            "--train train.tsv --test test.tsv --text sentence --label class --output work/mine/data",
+            "--train a.jsonl --format jsonl --text premise --text hypothesis --label gold --output work/pairs/data",
+        ),
     )
-    parser.add_argument("--train", type=Path, required=True, metavar="FILE", help="training texts")
-    parser.add_argument("--valid", type=Path, metavar="FILE", help="else a share of the training texts is held out")
-    parser.add_argument("--test", type=Path, metavar="FILE")
-    parser.add_argument("--format", choices=("tsv", "jsonl"), default="tsv", help="default: tsv")
-    parser.add_argument(
+    options.add_argument("--train", type=Path, required=True, metavar="FILE", help="training texts")
+    options.add_argument("--valid", type=Path, metavar="FILE", help="else a share of the training texts is held out")
+    options.add_argument("--test", type=Path, metavar="FILE")
+    options.add_argument("--format", choices=("tsv", "jsonl"), default="tsv", help="default: tsv")
+    options.add_argument(
         "--text",
         action="append",
         required=True,
         metavar="COLUMN",
         help="the column of the text, by its name in the first line or by its number; twice for pairs of texts",
     )
-    parser.add_argument("--label", required=True, metavar="COLUMN", help="the column of the label")
-    parser.add_argument(
+    options.add_argument("--label", required=True, metavar="COLUMN", help="the column of the label")
+    options.add_argument(
         "--group", metavar="COLUMN", help="rank candidates: the question's number; --text QUESTION --text CANDIDATE"
     )
-    parser.add_argument("--tags", action="append", metavar="COLUMN", help="one tag for each token of each text")
-    parser.add_argument("--given", choices=("raw", "tokens"), default="raw", help="whether the text is tokenised")
-    parser.add_argument("--tokenizer", choices=TOKENIZERS, default="moses", help="default: moses")
-    parser.add_argument("--language", default="en", help="of the tokenizer; default: en")
-    parser.add_argument("--lowercase", action="store_true")
-    parser.add_argument("--valid-share", type=float, default=VALID_SHARE, help="default: %(default)s")
-    add_text_arguments(parser)
-    return parser
+    options.add_argument("--tags", action="append", metavar="COLUMN", help="one tag for each token of each text")
+    options.add_argument("--given", choices=("raw", "tokens"), default="raw", help="whether the text is tokenised")
+    options.add_argument("--tokenizer", choices=TOKENIZERS, default="moses", help="default: moses")
+    options.add_argument("--language", default="en", help="of the tokenizer; default: en")
+    options.add_argument("--lowercase", action="store_true")
+    options.add_argument("--valid-share", type=float, default=VALID_SHARE, help="default: %(default)s")
+    add_text_arguments(options)
+    return options
 
 
-def main() -> None:
-    """The command line: see ``--help``."""
-    arguments = _parser().parse_args()
-    separator = "\t" if arguments.format == "tsv" else None
-    tags = arguments.tags or []
-    if tags and len(tags) != len(arguments.text):
-        raise InputError(f"{len(tags)} columns of tags for {len(arguments.text)} of texts; give one for each")
-    if arguments.group and tags:
+def main(arguments: Sequence[str]) -> None:
+    """Prepares it."""
+    options = parser().parse_args(arguments)
+    separator = "\t" if options.format == "tsv" else None
+    tags = options.tags or []
+    if tags and len(tags) != len(options.text):
+        raise InputError(f"{len(tags)} columns of tags for {len(options.text)} of texts; give one for each")
+    if options.group and tags:
         raise InputError("--group with --tags: what ranks candidates reads no tags; leave one of them out")
-    if arguments.group and len(arguments.text) != 2:
+    if options.group and len(options.text) != 2:
         raise InputError("--group ranks candidates: give --text twice, the question's column and the candidate's")
-    columns = [*arguments.text, arguments.label, *tags, *([arguments.group] if arguments.group else [])]
-    count = len(arguments.text)
+    columns = [*options.text, options.label, *tags, *([options.group] if options.group else [])]
+    count = len(options.text)
 
     def read(paths: Sequence[Path]) -> Iterator[Example]:
         for place, values in read_table(paths, columns, separator):
             label, of_tags = values[count].strip(), tuple(values[count + 1 : count + 1 + len(tags)])
             # A question may be its own number.
-            group = " ".join(values[-1].split()) if arguments.group else ""
+            group = " ".join(values[-1].split()) if options.group else ""
             yield Example(tuple(values[:count]), label, place, group, of_tags)
 
-    inputs = {name: [path] for name in ("train", "valid", "test") if (path := getattr(arguments, name)) is not None}
+    if options.tokenizer == "moses":
+        note_moses_rules([options.language], "--language")
+    inputs = {name: [path] for name in ("train", "valid", "test") if (path := getattr(options, name)) is not None}
     preparation = LabelledTextsPreparation(
-        texts=arguments.text,
-        given="tokens" if tags else arguments.given,
-        tokenizer=arguments.tokenizer,
-        language=arguments.language,
-        lowercase=arguments.lowercase,
-        valid_share=None if arguments.valid else arguments.valid_share,
-        is_ranking=arguments.group is not None,
+        texts=options.text,
+        given="tokens" if tags else options.given,
+        tokenizer=options.tokenizer,
+        language=moses_language(options.language),
+        lowercase=options.lowercase,
+        valid_share=None if options.valid else options.valid_share,
+        is_ranking=options.group is not None,
         has_tags=bool(tags),
-        label=arguments.label,
-        group=arguments.group,
+        label=options.label,
+        group=options.group,
         tag_columns=tags,
-        metric="ranking" if arguments.group else "accuracy",
-        **common_choices(arguments),
+        metric="ranking" if options.group else "accuracy",
+        **common_choices(options),
     )
-    prepare(preparation, inputs, arguments.output, read, arguments.workers, arguments.vectors)
-
-
-if __name__ == "__main__":
-    report_input_errors(main)
+    prepare(preparation, inputs, options.output, read, options.workers, options.vectors)

@@ -46,9 +46,6 @@ class Example(NamedTuple):
     """One tag for each token of each text, where there are some."""
 
 
-_LATER_CHOICES = {"label", "group", "tag_columns", "vectors_checksum"}
-"""What records of earlier versions do not say."""
-
 RANKING_LABELS = ("0", "1")
 """What a candidate is to its question: a wrong answer or a right one."""
 
@@ -139,7 +136,9 @@ class LabelledTextsPreparation(Preparation):
     @functools.cached_property
     def codec(self) -> Codec:
         """Text ↔ what fairseq reads."""
-        return Codec(Tokenizer(self.language, self.tokenizer, self.escape, self.lowercase))
+        # As the record has it: those of earlier versions gave Moses names as they were.
+        language = self.language.split("_")[0]
+        return Codec(Tokenizer(language, self.tokenizer, self.escape, self.lowercase, moses_language=language))
 
     def encode(self, text: str) -> str:
         """New text → tokens, as those of the corpus."""
@@ -176,27 +175,6 @@ class LabelledTextsRun(Run):
 
     def steps(self) -> Mapping[str, Callable[[], Any]]:
         return {"texts": self._write_texts, "dictionary": self._write_dictionary, "bin": self._write_bin}
-
-    def confirmed(self, differing: list[str], prepared: Preparation) -> list[str]:
-        if not differing or not {*differing} <= _LATER_CHOICES:
-            return differing
-        kept, _ = self._sets()
-        steps, train = self.preparation, kept["train"]
-        files = {
-            "label": {"raw/train.label": [example.label for example in train]},
-            "group": {"raw/train.group": [example.group for example in train]},
-            "tag_columns": {
-                f"tokens/train.{name}": [steps._cut(example.tags[side]) for example in train]
-                for side, name in enumerate(steps.tags)
-            },
-        }
-        said = prepared.choices()
-        return [
-            name
-            for name in differing
-            if said[name]
-            or any(list(read_lines(self.output / file)) != lines for file, lines in files.get(name, {}).items())
-        ]
 
     def results(self) -> dict[str, Any]:
         texts = self.found["texts"]

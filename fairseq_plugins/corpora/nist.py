@@ -1,19 +1,14 @@
 """NIST Chinese-English, from the LDC's corpora and NIST's evaluation sets to what fairseq-train reads.
 
-    python -m fairseq_plugins.corpora.nist --ldc LDC --nist EVALUATION --output work/nist_zh_en/data
+    fairseq-plugins prepare nist_zh_en --ldc LDC --nist EVALUATION --output work/nist_zh_en/data
 
 What DPN-S2S was trained on (Section 4.1): 1.25 million pairs out of six LDC corpora, NIST 2003 for validation, 2004,
 2005, 2006, 2008 and 2012 for testing with four references each, a BPE of 25,000 on either side. The corpora are under
 licence and must be given. Chinese is normalised (to half-width, simplified characters) and cut into words
-by jieba; English gets Moses tokens; both are lower-cased. ``scripts/prepare_nist_zh_en.sh`` runs this.
+by jieba; English gets Moses tokens; both are lower-cased.
 """
 
 from __future__ import annotations
-
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
 
 import argparse
 import codecs
@@ -29,11 +24,12 @@ from pathlib import Path
 import lxml.etree
 import lxml.html
 
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments
 from fairseq_plugins.corpora.subwords import add_bpe_arguments
-from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_file
 
 LANGUAGES = ("zh", "en")
@@ -398,13 +394,18 @@ def _evaluation_files(arguments: argparse.Namespace, reader: Reader) -> dict[int
     return files
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="prepare_nist_zh_en.sh",
-        description="Prepares NIST Chinese-English for fairseq as DPN-S2S's paper does. The LDC's corpora and NIST's "
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "prepare nist_zh_en",
+        "Prepares NIST Chinese-English for fairseq as DPN-S2S's paper does. The LDC's corpora and NIST's "
         "sets must be given; what is found and what is missing is listed.",
+        (
+            "--ldc LDC --nist EVALUATION --bpe subword-nmt --output work/nist_zh_en/data",
+            "--train corpus --set 2003=mt03.src.sgm,mt03.ref.sgm --output work/nist_zh_en/data",
+        ),
     )
-    given = parser.add_argument_group("what is given")
+    given = options.add_argument_group("what is given")
     given.add_argument("--ldc", metavar="DIR", help=f"a folder with the folders {', '.join(LDC_CORPORA)}")
     given.add_argument("--train", default="", metavar="PREFIX[,PREFIX...]", help="files PREFIX.zh, PREFIX.en (or .gz)")
     given.add_argument("--nist", metavar="DIR", help="a folder with NIST's source and reference sets of all years")
@@ -422,7 +423,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME[,NAME...]",
         help="each file is read in the first that fits; default: %(default)s",
     )
-    steps = parser.add_argument_group("what is done to the text")
+    steps = options.add_argument_group("what is done to the text")
     steps.add_argument("--no-nfkc", action="store_true", help="leave full-width characters in Chinese as they are")
     steps.add_argument("--no-simplify", action="store_true", help="leave traditional Chinese characters as they are")
     steps.add_argument(
@@ -431,9 +432,9 @@ def _parser() -> argparse.ArgumentParser:
     steps.add_argument(
         "--max-length", type=int, default=MAX_LENGTH, metavar="N", help="of training sentences; default: %(default)s"
     )
-    add_bpe_arguments(parser, size=25_000)
-    add_run_arguments(parser)
-    return parser
+    add_bpe_arguments(options, size=25_000)
+    add_run_arguments(options)
+    return options
 
 
 def _training_pairs(arguments: argparse.Namespace, reader: Reader) -> Iterator[tuple[str, str]]:
@@ -443,48 +444,43 @@ def _training_pairs(arguments: argparse.Namespace, reader: Reader) -> Iterator[t
         yield from plain_pairs(prefix, reader)
 
 
-def main() -> None:
-    """The command line: see ``--help``."""
-    parser = _parser()
-    arguments = parser.parse_args()
-    if not arguments.ldc and not arguments.train:
-        parser.error("give training text: --ldc DIR, --train PREFIX or both")
-    reader = Reader([name for name in arguments.encoding.split(",") if name])
-    files = _evaluation_files(arguments, reader)
+def main(arguments: Sequence[str]) -> None:
+    """Prepares it."""
+    options = parser().parse_args(arguments)
+    if not options.ldc and not options.train:
+        parser().error("give training text: --ldc DIR, --train PREFIX or both")
+    reader = Reader([name for name in options.encoding.split(",") if name])
+    files = _evaluation_files(options, reader)
     splits: Mapping[int, str] = {VALID_YEAR: "valid"} | {
         year: f"test{number or ''}" for number, year in enumerate(year for year in TEST_YEARS if year in files)
     }
-    normalization = [] if arguments.no_nfkc else ["nfkc"]
-    normalization += [] if arguments.no_simplify else ["simplified"]
+    normalization = [] if options.no_nfkc else ["nfkc"]
+    normalization += [] if options.no_simplify else ["simplified"]
     steps = PairsPreparation(
         *LANGUAGES,
         lowercase=True,
         tokenizer="moses",
-        source_tokenizer=arguments.segmenter,
+        source_tokenizer=options.segmenter,
         source_normalization=normalization,
-        max_length=arguments.max_length,
-        bpe=arguments.bpe,
-        bpe_size=arguments.bpe_size,
+        max_length=options.max_length,
+        bpe=options.bpe,
+        bpe_size=options.bpe_size,
         joint=False,
-        origin={"encoding": arguments.encoding},
+        origin={"encoding": options.encoding},
     )
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         references, names = {}, {}
         for year, split in splits.items():
-            evaluation = read_evaluation_set(*files[year], arguments.references, reader)
+            evaluation = read_evaluation_set(*files[year], options.references, reader)
             _write_lines(folder / f"{split}.zh", evaluation.source)
             paths = [folder / f"{split}.en"]
-            paths += [folder / f"{split}.ref{number}.en" for number in range(1, arguments.references)]
+            paths += [folder / f"{split}.ref{number}.en" for number in range(1, options.references)]
             for path, lines in zip(paths, evaluation.references, strict=True):
                 _write_lines(path, lines)
             references[split], names[split] = paths[1:], f"nist{year % 100:02}"
-        _write_training_text(_training_pairs(arguments, reader), folder)
+        _write_training_text(_training_pairs(options, reader), folder)
         encodings = collections.Counter(reader.found.values())
         print("; ".join(f"{count:,} files in {name}" for name, count in encodings.items()), flush=True)
         inputs = {split: side_files(folder / split, LANGUAGES) for split in ("train", *splits.values())}
-        prepare(steps, inputs, arguments.output, arguments.workers, references=references, names=names)
-
-
-if __name__ == "__main__":
-    report_input_errors(main)
+        prepare(steps, inputs, options.output, options.workers, references=references, names=names)

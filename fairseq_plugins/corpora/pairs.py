@@ -31,6 +31,7 @@ from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, check_symbols
 from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Tokenizer
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_directory, read_lines
+from fairseq_plugins.languages import moses_language
 
 # Those of Moses' that sacrebleu's own tokenisation takes apart.
 _ESCAPE = re.compile("&(?:apos|#91|#93|#124);")
@@ -53,6 +54,9 @@ class PairsPreparation(Preparation):
     """The source's, where it is another than ``tokenizer``."""
     source_normalization: list[str] = dataclasses.field(default_factory=list)
     """What is done to source text before tokenisation (``nfkc``, ``simplified``)."""
+    moses_languages: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Side → the language whose rules Moses has for it, as sacremoses calls it; by the side's name where it is left
+    out."""
     escape: bool = True
     min_length: int = 1
     """Training pairs with fewer tokens than this on a side were dropped."""
@@ -100,6 +104,9 @@ class PairsPreparation(Preparation):
         for name in self.source_normalization:
             if name not in NORMALIZATIONS:
                 raise InputError(f"unknown normalization {name!r}: choose from {', '.join(NORMALIZATIONS)}")
+        self.moses_languages = {
+            name: self.moses_languages.get(name) or moses_language(name) for name in self._moses_sides()
+        }
         for name in ("min_length", "max_length", "ratio", "bpe_size", "dictionary_size"):
             if (value := getattr(self, name)) is not None and not 0 < value < math.inf:
                 raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive, and a number")
@@ -128,17 +135,29 @@ class PairsPreparation(Preparation):
     def source(self) -> Codec:
         """The source's text ↔ what fairseq reads."""
         kind = self.source_tokenizer or self.tokenizer
-        tokenizer = Tokenizer(self.source_lang, kind, self.escape, self.lowercase, self.source_normalization)
+        moses_language = self.moses_languages.get(self.source_lang)
+        tokenizer = Tokenizer(
+            self.source_lang, kind, self.escape, self.lowercase, self.source_normalization, moses_language
+        )
         return self._codec(self.source_lang, tokenizer)
 
     @functools.cached_property
     def target(self) -> Codec:
         """The target's text ↔ what fairseq reads."""
-        return self._codec(self.target_lang, Tokenizer(self.target_lang, self.tokenizer, self.escape, self.lowercase))
+        moses_language = self.moses_languages.get(self.target_lang)
+        tokenizer = Tokenizer(
+            self.target_lang, self.tokenizer, self.escape, self.lowercase, moses_language=moses_language
+        )
+        return self._codec(self.target_lang, tokenizer)
 
     def codec(self, language: str) -> Codec:
         """That of one of the two languages."""
         return {self.source_lang: self.source, self.target_lang: self.target}[language]
+
+    def _moses_sides(self) -> list[str]:
+        """The languages that Moses tokenises."""
+        kinds = (self.source_tokenizer or self.tokenizer, self.tokenizer)
+        return [language for language, kind in zip(self.languages, kinds, strict=True) if kind == "moses"]
 
     def _codec(self, language: str, tokenizer: Tokenizer) -> Codec:
         load_subwords = None if self.bpe == "none" else functools.partial(self._load_subwords, language)

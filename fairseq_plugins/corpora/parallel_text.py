@@ -1,100 +1,132 @@
-"""``scripts/prepare_parallel.sh``: prepares any parallel text (:mod:`.pairs`).
+"""``fairseq-plugins prepare parallel``: prepares any parallel text (:mod:`.pairs`).
 
-    python -m fairseq_plugins.corpora.parallel_text --src-lang de --tgt-lang en --train data/train --valid data/valid \\
+    fairseq-plugins prepare parallel --src-lang de --tgt-lang en --train data/train --valid data/valid \\
         --test data/test --output data/prepared --lowercase --tokenizer moses --bpe-size 8000
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
 import argparse
+from collections.abc import Sequence
 
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments, note_unknown_metric
 from fairseq_plugins.corpora.subwords import add_bpe_arguments
-from fairseq_plugins.corpora.tokenizers import TOKENIZERS
-from fairseq_plugins.errors import report_input_errors
+from fairseq_plugins.corpora.tokenizers import TOKENIZERS, note_moses_rules
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.languages import MOSES, language_code, moses_language
 
 METRICS = ("bleu", "rouge")
 """Those that are known here; an extension may have others."""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="prepare_parallel.sh",
-        description="Prepares parallel text for fairseq. Nothing is lower-cased or tokenised unless asked. PREFIX "
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "prepare parallel",
+        "Prepares parallel text for fairseq. Nothing is lower-cased or tokenised unless asked. PREFIX "
         "stands for the files PREFIX.SRC and PREFIX.TGT (or PREFIX.SRC.gz), UTF-8, line by line translations.",
+        (
+            "--src-lang de --tgt-lang en --train data/train --valid data/valid --test data/test "
+            "--lowercase --tokenizer moses --bpe-size 8000 --output data/prepared",
+        ),
     )
-    parser.add_argument("--src-lang", required=True, metavar="SRC", help="source language's code, such as de")
-    parser.add_argument("--tgt-lang", required=True, metavar="TGT", help="target language's code, such as en")
-    parser.add_argument("--train", required=True, metavar="PREFIX")
-    valid = parser.add_mutually_exclusive_group(required=True)
+    options.add_argument("--src-lang", required=True, metavar="SRC", help="source language's code, such as de")
+    options.add_argument("--tgt-lang", required=True, metavar="TGT", help="target language's code, such as en")
+    options.add_argument("--train", required=True, metavar="PREFIX")
+    valid = options.add_mutually_exclusive_group(required=True)
     valid.add_argument("--valid", metavar="PREFIX")
     valid.add_argument("--valid-every", type=int, metavar="N", help="take every N-th cleaned training pair instead")
-    parser.add_argument("--test", default="", metavar="PREFIX[,PREFIX...]", help="become test, test1, ...")
-    parser.add_argument("--lowercase", action="store_true", help="both sides, so that translations are lower case too")
-    parser.add_argument("--tokenizer", choices=TOKENIZERS, default="none", help="default: %(default)s")
-    parser.add_argument(
+    options.add_argument("--test", default="", metavar="PREFIX[,PREFIX...]", help="become test, test1, ...")
+    options.add_argument("--lowercase", action="store_true", help="both sides, so that translations are lower case too")
+    options.add_argument("--tokenizer", choices=TOKENIZERS, default="none", help="default: %(default)s")
+    options.add_argument(
         "--source-tokenizer", choices=TOKENIZERS, help="the source's, where it is another: jieba for Chinese"
     )
-    parser.add_argument(
+    options.add_argument(
         "--source-normalization",
         default="",
         metavar="NAME[,NAME]",
         help="of the source before tokenisation: nfkc (half-width letters and punctuation), simplified (Chinese)",
     )
-    parser.add_argument("--no-escape", action="store_true", help="Moses tokens with & < > ' \" | [ ] as they are")
-    parser.add_argument(
+    options.add_argument(
+        "--moses-language",
+        metavar="CODE[,CODE]",
+        help="whose rules Moses has, for both sides or for SRC and TGT; default: those of SRC and TGT",
+    )
+    options.add_argument("--no-escape", action="store_true", help="Moses tokens with & < > ' \" | [ ] as they are")
+    options.add_argument(
         "--metric", default="bleu", metavar="NAME", help="bleu, rouge, or an extension's; default: %(default)s"
     )
-    cleaning = parser.add_argument_group("cleaning", "training pairs that are dropped, by tokens before BPE")
+    cleaning = options.add_argument_group("cleaning", "training pairs that are dropped, by tokens before BPE")
     cleaning.add_argument("--min-length", type=int, default=1, metavar="N", help="a side shorter; default: %(default)s")
     cleaning.add_argument("--max-length", type=int, metavar="N", help="a side longer")
     cleaning.add_argument("--ratio", type=float, metavar="R", help="a side more than R times as long as the other")
-    joint = parser.add_mutually_exclusive_group()
+    joint = options.add_mutually_exclusive_group()
     joint.add_argument("--joint", action="store_true", default=True, help="one BPE and dictionary (the default)")
     joint.add_argument("--separate", dest="joint", action="store_false", help="a BPE and dictionary for each side")
     joint.add_argument("--separate-dictionaries", action="store_true", help="one BPE, but a dictionary for each side")
-    add_bpe_arguments(parser, size=8000)
-    add_run_arguments(parser)
-    return parser
+    add_bpe_arguments(options, size=8000)
+    add_run_arguments(options)
+    return options
 
 
-def main() -> None:
-    """The command line: see ``--help``."""
-    arguments = _parser().parse_args()
-    languages = (arguments.src_lang, arguments.tgt_lang)
-    inputs = {"train": side_files(arguments.train, languages)}
-    if arguments.valid:
-        inputs["valid"] = side_files(arguments.valid, languages)
-    for number, prefix in enumerate(filter(None, arguments.test.split(","))):
+def _moses_languages(options: argparse.Namespace) -> dict[str, str]:
+    """Language → that whose rules Moses has for it, as ``--moses-language`` says.
+
+    Raises:
+        InputError: it names none, or more than two, or neither side has Moses' tokens.
+    """
+    languages = (options.src_lang, options.tgt_lang)
+    kinds = (options.source_tokenizer or options.tokenizer, options.tokenizer)
+    sides = [language for language, kind in zip(languages, kinds, strict=True) if kind == "moses"]
+    if options.moses_language is None:
+        note_moses_rules(sides, "--moses-language")
+        return {}
+    if not sides:
+        raise InputError("--moses-language is for Moses' tokens: give --tokenizer moses too, or leave it out")
+    codes = options.moses_language.split(",")
+    if len(codes) > 2:
+        raise InputError(f"--moses-language {options.moses_language}: give one code, or two as SOURCE,TARGET")
+    for code in codes:
+        if language_code(code) not in MOSES:
+            raise InputError(
+                f"--moses-language {code}: Moses has no rules for it; there are {', '.join(sorted(MOSES))}"
+            )
+    named = zip(languages, codes * (3 - len(codes)), strict=True)
+    return {language: moses_language(code) for language, code in named if language in sides}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Prepares it."""
+    options = parser().parse_args(arguments)
+    languages = (options.src_lang, options.tgt_lang)
+    moses_languages = _moses_languages(options)
+    inputs = {"train": side_files(options.train, languages)}
+    if options.valid:
+        inputs["valid"] = side_files(options.valid, languages)
+    for number, prefix in enumerate(filter(None, options.test.split(","))):
         inputs[f"test{number or ''}"] = side_files(prefix, languages)
-    note_unknown_metric(arguments.metric, METRICS, "pairs of texts")
+    note_unknown_metric(options.metric, METRICS, "pairs of texts")
     preparation = PairsPreparation(
-        source_lang=arguments.src_lang,
-        target_lang=arguments.tgt_lang,
-        lowercase=arguments.lowercase,
-        tokenizer=arguments.tokenizer,
-        source_tokenizer=arguments.source_tokenizer,
-        source_normalization=list(filter(None, arguments.source_normalization.split(","))),
-        escape=not arguments.no_escape,
-        min_length=arguments.min_length,
-        max_length=arguments.max_length,
-        ratio=arguments.ratio,
-        valid_every=arguments.valid_every,
-        bpe=arguments.bpe,
-        bpe_size=arguments.bpe_size,
-        metric=arguments.metric,
-        joint=arguments.joint,
-        separate_dictionaries=arguments.separate_dictionaries,
+        source_lang=options.src_lang,
+        target_lang=options.tgt_lang,
+        lowercase=options.lowercase,
+        tokenizer=options.tokenizer,
+        source_tokenizer=options.source_tokenizer,
+        moses_languages=moses_languages,
+        source_normalization=list(filter(None, options.source_normalization.split(","))),
+        escape=not options.no_escape,
+        min_length=options.min_length,
+        max_length=options.max_length,
+        ratio=options.ratio,
+        valid_every=options.valid_every,
+        bpe=options.bpe,
+        bpe_size=options.bpe_size,
+        metric=options.metric,
+        joint=options.joint,
+        separate_dictionaries=options.separate_dictionaries,
     )
-    prepare(preparation, inputs, arguments.output, arguments.workers)
-
-
-if __name__ == "__main__":
-    report_input_errors(main)
+    prepare(preparation, inputs, options.output, options.workers)

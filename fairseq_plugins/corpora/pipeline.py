@@ -28,7 +28,7 @@ from fairseq_plugins.corpora.preparation import PREPARATION, Preparation
 from fairseq_plugins.errors import CommandError, InputError, last_words, nearest
 from fairseq_plugins.fairseq_program import python_command
 from fairseq_plugins.files import locked, refuse_colon, sha256, write_json
-from fairseq_plugins.versions import add_version_argument, versions
+from fairseq_plugins.versions import versions
 
 DOWNLOAD = "download"
 """The one thing that may be in an output folder before its preparation: what was downloaded for it."""
@@ -93,11 +93,6 @@ class Run(ABC):
     def results(self) -> dict[str, Any]:
         """What came out of the steps: values for the fields of the record that say so."""
 
-    def confirmed(self, differing: list[str], prepared: Preparation) -> list[str]:
-        """What of a prepared folder is otherwise: without what its record, of an earlier version, does not say yet and
-        its files show to be the same."""
-        return differing
-
     def prepare(self) -> Preparation:
         """Prepares the corpus.
 
@@ -115,8 +110,7 @@ class Run(ABC):
         plan = {**self.preparation.choices(), "splits": self.given}
         if (self.output / PREPARATION).exists():
             prepared = Preparation.load(self.output)
-            differing = _differences(plan, {**prepared.choices(), "splits": prepared.splits})
-            if differing := self.confirmed(differing, prepared):
+            if differing := _differences(plan, {**prepared.choices(), "splits": prepared.splits}):
                 raise InputError(
                     f"{self.output} was prepared otherwise ({', '.join(differing)}): remove it, or name another folder"
                 )
@@ -355,4 +349,3 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes; default: the number of CPUs"
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="a new folder, or one of an earlier run")
-    add_version_argument(parser)

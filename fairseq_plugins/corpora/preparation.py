@@ -21,8 +21,6 @@ from fairseq_plugins.files import sha256, write_json
 FORMAT = 1
 """The version of ``preparation.json``: raised when its meaning changes."""
 PREPARATION = "preparation.json"
-FIRST_KIND = "pairs"
-"""The kind of a record that names none: once there was no other."""
 
 Record = TypeVar("Record", bound="Preparation")
 
@@ -58,7 +56,7 @@ class Preparation:
     """The fairseq commands that were run, in the output folder."""
     versions: dict[str, str] = result(dict)
     files: dict[str, dict[str, Any]] = result(dict)
-    """File, relative to the folder → ``bytes`` and ``sha256``; empty in records of earlier versions."""
+    """File, relative to the folder → ``bytes`` and ``sha256``."""
     format: int = FORMAT
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -80,15 +78,15 @@ class Preparation:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
-            raise InputError(f"{path}: no such file; give the folder that a scripts/prepare_*.sh wrote") from None
+            raise InputError(f"{path}: no such file; give the folder that 'fairseq-plugins prepare' wrote") from None
         except ValueError as error:
             raise InputError(f"{path}: not JSON ({error}); delete {folder} and prepare the corpus again") from None
-        is_record = isinstance(content, dict) and all(isinstance(content.get(part, {}), dict) for part in _MAPPINGS)
-        if not is_record or content.get("format") != FORMAT:
+        is_record = isinstance(content, dict) and all(isinstance(content.get(part), dict) for part in _MAPPINGS)
+        if not is_record or "kind" not in content or content.get("format") != FORMAT:
             raise InputError(
                 f"{path}: not a preparation of format {FORMAT}; delete {folder} and prepare the corpus again"
             )
-        kind = content.pop("kind", FIRST_KIND)
+        kind = content.pop("kind")
         found = _find_kind(kind)
         if found is None:
             raise InputError(
@@ -136,7 +134,7 @@ class Preparation:
             path = Path(folder) / name
             if not path.is_file() or path.stat().st_size != facts["bytes"]:
                 return name
-        return next((name for name in self.dictionaries() if not (Path(folder) / name).is_file()), None)
+        return None
 
     def damaged(self, folder: str | os.PathLike[str], names: Iterable[str]) -> str | None:
         """The first of the recorded files ``names`` in ``folder`` whose checksum is another one; None where none is."""

@@ -1,27 +1,22 @@
 """Penn Treebank as Mikolov et al. (2010) processed it, words or characters, the papers' benchmark of language models.
 
-    python -m fairseq_plugins.corpora.ptb --input ptb --output work/ptb/data
-    python -m fairseq_plugins.corpora.ptb --input ptb --characters --output work/ptb_characters/data
+    fairseq-plugins prepare ptb --input ptb --output work/ptb/data
+    fairseq-plugins prepare ptb --input ptb --characters --output work/ptb_characters/data
 
-``scripts/prepare_ptb.sh`` runs this. The text is the LDC's and must be given: ``ptb.train.txt``, ``ptb.valid.txt`` and
+The text is the LDC's and must be given: ``ptb.train.txt``, ``ptb.valid.txt`` and
 ``ptb.test.txt``, or ``ptb.char.train.txt`` and so on, whose characters are between spaces and whose spaces are ``_``;
 plain or ``.gz``. Characters are made of either: they are the same. The spaces around a line of words are no tokens.
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
-import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.pipeline import add_run_arguments
 from fairseq_plugins.corpora.running_text import METRICS, RunningTextPreparation, RunningTextRun
-from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 
 TOKENS = {
@@ -71,27 +66,31 @@ def read_text(path: Path) -> Iterator[str]:
         yield "".join(characters).replace("_", " ")
 
 
-def main() -> None:
-    """The command line: see ``--help``."""
-    parser = argparse.ArgumentParser(
-        prog="prepare_ptb.sh", description="Prepares Penn Treebank, as Mikolov et al. (2010) processed it."
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "prepare ptb",
+        "Prepares Penn Treebank as Mikolov et al. (2010) processed it, the papers' benchmark of language models.",
+        ("--input ptb --output work/ptb/data", "--input ptb --characters --output work/ptb_characters/data"),
+        "The text is the LDC's and must be given.",
     )
-    parser.add_argument("--input", required=True, type=Path, metavar="DIR", help="holds ptb.train.txt and so on")
-    parser.add_argument("--characters", action="store_true", help="a token is a character, not a word")
-    add_run_arguments(parser)
-    arguments = parser.parse_args()
-    units = "characters" if arguments.characters else "words"
+    options.add_argument("--input", required=True, type=Path, metavar="DIR", help="holds ptb.train.txt and so on")
+    options.add_argument("--characters", action="store_true", help="a token is a character, not a word")
+    add_run_arguments(options)
+    return options
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Prepares it."""
+    options = parser().parse_args(arguments)
+    units = "characters" if options.characters else "words"
     preparation = RunningTextPreparation(
         units=units,
-        unknown_words=[] if arguments.characters else ["<unk>"],
+        unknown_words=[] if options.characters else ["<unk>"],
         metric=METRICS[units],
     )
-    inputs = set_files(arguments.input, arguments.characters)
-    prepared = RunningTextRun(preparation, inputs, arguments.output, arguments.workers, read_text).prepare()
+    inputs = set_files(options.input, options.characters)
+    prepared = RunningTextRun(preparation, inputs, options.output, options.workers, read_text).prepare()
     for split, expected in TOKENS[units].items():
         if (found := prepared.splits[split]["tokens"]) != expected:
             print(f"note: {split} has {found:,} tokens and the papers' {expected:,}: not comparable")
-
-
-if __name__ == "__main__":
-    report_input_errors(main)

@@ -1,22 +1,18 @@
 """The 16 review sets of Liu, Qiu and Huang (2017): products, films and books, each set alone.
 
-    python -m fairseq_plugins.corpora.reviews --input amazon_reviews --set books --output work/reviews_books/data
+    fairseq-plugins prepare reviews --input amazon_reviews --set books --output work/reviews_books/data
 
 The folder holds ``<set>.task.train`` and ``<set>.task.test`` (or ``.gz``), about 1,600 and 400 lines of ``label TAB
 text``. 200 training reviews are held out for validation. One line of ``sports`` has no text, as published: it is left
-out. ``scripts/prepare_reviews.sh`` runs this.
+out.
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
-import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.labelled_lines import labelled_lines
 from fairseq_plugins.corpora.labelled_texts import (
     LabelledTextsPreparation,
@@ -24,7 +20,7 @@ from fairseq_plugins.corpora.labelled_texts import (
     common_choices,
     prepare,
 )
-from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.errors import InputError
 
 SETS = {
     "camera": "camera_photo",
@@ -62,31 +58,39 @@ def find(folder: Path, name: str) -> Path:
     raise InputError(f"{folder / name}: no such file, nor {name}.gz")
 
 
-def main() -> None:
-    """The command line: see ``--help``."""
-    parser = argparse.ArgumentParser(prog="prepare_reviews.sh", description="Prepares one of 16 review sets.")
-    parser.add_argument("--input", type=Path, required=True, metavar="DIR", help="with books.task.train and the others")
-    parser.add_argument("--set", choices=tuple(SETS), required=True, help="which of them")
-    add_text_arguments(parser)
-    arguments = parser.parse_args()
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "prepare reviews",
+        "Prepares one of the 16 review sets of Liu, Qiu and Huang (2017).",
+        ("--input amazon_reviews --set books --max-length 400 --output work/reviews_books/data",),
+        "--max-length 400 is what configs/reviews takes.",
+    )
+    options.add_argument(
+        "--input", type=Path, required=True, metavar="DIR", help="with books.task.train and the others"
+    )
+    options.add_argument("--set", choices=tuple(SETS), required=True, help="which of them")
+    add_text_arguments(options)
+    return options
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Prepares it."""
+    options = parser().parse_args(arguments)
     preparation = LabelledTextsPreparation(
         texts=["review"],
         given="tokens",
-        tokenizer="tweet" if arguments.set in UNSPLIT else "treebank",
+        tokenizer="tweet" if options.set in UNSPLIT else "treebank",
         lowercase=True,
         valid_count=VALID,
-        **common_choices(arguments),
+        **common_choices(options),
     )
-    inputs = {split: [find(arguments.input, f"{SETS[arguments.set]}.task.{split}")] for split in ("train", "test")}
+    inputs = {split: [find(options.input, f"{SETS[options.set]}.task.{split}")] for split in ("train", "test")}
     prepare(
         preparation,
         inputs,
-        arguments.output,
+        options.output,
         lambda paths: labelled_lines(paths, "\t", skips_empty=True),
-        arguments.workers,
-        arguments.vectors,
+        options.workers,
+        options.vectors,
     )
-
-
-if __name__ == "__main__":
-    report_input_errors(main)

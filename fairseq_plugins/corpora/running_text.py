@@ -1,9 +1,9 @@
 """Running text, for language models: words as they are, or characters, with an end of sentence at each line's end.
 
-    python -m fairseq_plugins.corpora.running_text --train train.txt --valid valid.txt --test test.txt \\
+    fairseq-plugins prepare text --train train.txt --valid valid.txt --test test.txt \\
         --output work/mine/data
 
-``scripts/prepare_text.sh`` runs this. The output folder holds
+The output folder holds
 
     tokens/{train,valid,test,test1,…}.txt     the lines as fairseq reads them, tokens between spaces
     bin/                                      fairseq-preprocess's output: what fairseq-train reads
@@ -15,12 +15,6 @@ every unknown word, and ``<s>`` and ``<pad>`` are in no text.
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
-import argparse
 import collections
 import dataclasses
 import functools
@@ -30,14 +24,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.codec import Codec
 from fairseq_plugins.corpora.lines import map_lines, read_sentences, text_writer
 from fairseq_plugins.corpora.pipeline import Run, add_run_arguments, note_unknown_metric
 from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, UNKNOWN, check_symbols
-from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer
-from fairseq_plugins.errors import InputError, report_input_errors
+from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer, note_moses_rules
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_directory, read_lines
+from fairseq_plugins.languages import moses_language
 
 UNITS = ("words", "characters")
 METRICS = {"words": "perplexity", "characters": "bits_per_character"}
@@ -66,7 +62,7 @@ class RunningTextPreparation(Preparation):
     """The most types of the dictionary, fairseq's four symbols among them; None for all."""
     keeps_spaces: bool = False
     """Whether every character of a line is a token. Else runs of white space are a space, and none is at the ends: so
-    in Penn Treebank, whose lines lie between spaces, and in records of earlier versions."""
+    in Penn Treebank, whose lines lie between spaces."""
     metric: str = dataclasses.field(default="perplexity", kw_only=True)
 
     def __post_init__(self) -> None:
@@ -120,7 +116,9 @@ class RunningTextPreparation(Preparation):
 
     @functools.cached_property
     def _codec(self) -> Codec:
-        tokenizer = Tokenizer(self.language, self.tokenizer, escape=False, lowercase=self.lowercase)
+        # As the record has it: those of earlier versions gave Moses names as they were.
+        language = self.language.split("_")[0]
+        tokenizer = Tokenizer(language, self.tokenizer, escape=False, lowercase=self.lowercase, moses_language=language)
         return Codec(tokenizer, unknown_words=self.unknown_words)
 
 
@@ -220,55 +218,60 @@ class RunningTextRun(Run):
             return self.fairseq_preprocess(arguments, folder, "bin")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="prepare_text.sh",
-        description="Prepares running text for language models. FILE is UTF-8, plain or .gz; each line's end is a "
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "prepare text",
+        "Prepares running text for language models. FILE is UTF-8, plain or .gz; each line's end is a "
         "token too. Nothing is lower-cased or tokenised unless asked: words are what is between spaces.",
+        (
+            "--train train.txt --valid valid.txt --test test.txt --output work/mine/data",
+            "--train train.txt --valid valid.txt --characters --output work/mine_characters/data",
+        ),
     )
-    parser.add_argument("--train", required=True, type=Path, metavar="FILE")
-    parser.add_argument("--valid", required=True, type=Path, metavar="FILE")
-    parser.add_argument("--test", default="", metavar="FILE[,FILE...]", help="become test, test1, ...")
-    parser.add_argument("--characters", action="store_true", help="a token is a character, not a word")
-    parser.add_argument("--words", type=int, metavar="N", help="the N most frequent words, 4 of them fairseq's symbols")
-    parser.add_argument("--language", default="en", metavar="CODE", help="for Moses; default: %(default)s")
-    parser.add_argument("--tokenizer", choices=TOKENIZERS, default="none", help="default: %(default)s")
-    parser.add_argument("--lowercase", action="store_true")
-    parser.add_argument(
+    options.add_argument("--train", required=True, type=Path, metavar="FILE")
+    options.add_argument("--valid", required=True, type=Path, metavar="FILE")
+    options.add_argument("--test", default="", metavar="FILE[,FILE...]", help="become test, test1, ...")
+    options.add_argument("--characters", action="store_true", help="a token is a character, not a word")
+    options.add_argument(
+        "--words", type=int, metavar="N", help="the N most frequent words, 4 of them fairseq's symbols"
+    )
+    options.add_argument("--language", default="en", metavar="CODE", help="for Moses; default: %(default)s")
+    options.add_argument("--tokenizer", choices=TOKENIZERS, default="none", help="default: %(default)s")
+    options.add_argument("--lowercase", action="store_true")
+    options.add_argument(
         "--unknown-words",
         default=UNKNOWN,
         metavar="WORD[,WORD]",
         help="by which the text says that a word is unknown; default: %(default)s",
     )
-    parser.add_argument("--metric", metavar="NAME", help="default: perplexity, or bits_per_character")
-    add_run_arguments(parser)
-    return parser
+    options.add_argument("--metric", metavar="NAME", help="default: perplexity, or bits_per_character")
+    add_run_arguments(options)
+    return options
 
 
-def main() -> None:
-    """The command line: see ``--help``."""
-    arguments = _parser().parse_args()
-    if arguments.characters and arguments.words is not None:
+def main(arguments: Sequence[str]) -> None:
+    """Prepares it."""
+    options = parser().parse_args(arguments)
+    if options.characters and options.words is not None:
         raise InputError("--words goes with words: of characters the dictionary holds all")
-    units = "characters" if arguments.characters else "words"
-    tests = [Path(name) for name in arguments.test.split(",") if name]
-    inputs = {"train": arguments.train, "valid": arguments.valid}
+    units = "characters" if options.characters else "words"
+    tests = [Path(name) for name in options.test.split(",") if name]
+    inputs = {"train": options.train, "valid": options.valid}
     inputs |= {f"test{number or ''}": path for number, path in enumerate(tests)}
-    metric = arguments.metric or METRICS[units]
+    metric = options.metric or METRICS[units]
+    if options.tokenizer == "moses":
+        note_moses_rules([options.language], "--language")
     note_unknown_metric(metric, METRICS.values(), "running text")
     preparation = RunningTextPreparation(
         units=units,
-        language=arguments.language,
-        tokenizer=arguments.tokenizer,
-        lowercase=arguments.lowercase,
+        language=moses_language(options.language),
+        tokenizer=options.tokenizer,
+        lowercase=options.lowercase,
         # Among characters, "<unk>" is five of them.
-        unknown_words=[] if arguments.characters else list(filter(None, arguments.unknown_words.split(","))),
-        dictionary_size=arguments.words,
-        keeps_spaces=arguments.characters and arguments.tokenizer == "none",
+        unknown_words=[] if options.characters else list(filter(None, options.unknown_words.split(","))),
+        dictionary_size=options.words,
+        keeps_spaces=options.characters and options.tokenizer == "none",
         metric=metric,
     )
-    RunningTextRun(preparation, inputs, arguments.output, arguments.workers).prepare()
-
-
-if __name__ == "__main__":
-    report_input_errors(main)
+    RunningTextRun(preparation, inputs, options.output, options.workers).prepare()

@@ -6,9 +6,10 @@ import functools
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from fairseq_plugins import languages
 from fairseq_plugins.errors import InputError
 
 TOKENIZERS = ("moses", "treebank", "tweet", "jieba", "none")
@@ -19,6 +20,16 @@ _UNSPACED = r"\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\
 _SPACE_AT_UNSPACED = re.compile(rf"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
 _TREEBANK_ESCAPED = re.compile(r"(?=[/*])")
 _SPACE_BEFORE_STOP = re.compile(r" (?=[,.!?;:%)\]}])|(?<=[(\[{]) ")
+
+
+def note_moses_rules(names: Iterable[str], option: str) -> None:
+    """Says for which of the ``names`` of languages Moses has no rules, and by which ``option`` others are named."""
+    for name in names:
+        if not languages.has_moses_rules(name):
+            print(
+                f"note: Moses has no rules for the language '{name}': it takes English abbreviations and cuts at every "
+                f"apostrophe; {option} names a language that has some"
+            )
 
 
 def _nfkc(text: str) -> str:
@@ -48,10 +59,11 @@ class Tokenizer:
         escape: bool = True,
         lowercase: bool = False,
         normalization: Sequence[str] = (),
+        moses_language: str | None = None,
     ) -> None:
         """
         Args:
-            language: the language's code (``de``); Moses knows abbreviations and apostrophes by language.
+            language: the language's code (``de``), or another name.
             kind: ``moses``; ``treebank``, which writes "isn't" as ``is n't`` and quotation marks as `` and '', as the
                 Penn Treebank does; ``tweet``, which leaves "isn't" whole; ``jieba``, which cuts Chinese into words; or
                 ``none``.
@@ -59,6 +71,8 @@ class Tokenizer:
                 Treebank write brackets as ``-LRB-`` and so on, and ``/`` and ``*`` with a backslash.
             lowercase: after tokenisation, as Moses recipes do (abbreviations are known by their case).
             normalization: what is done before tokenisation, names of :data:`NORMALIZATIONS` in their order.
+            moses_language: whose abbreviations and apostrophes Moses knows, as sacremoses calls it; by ``language``
+                unless it is given.
 
         Raises:
             InputError: an unknown name, or a package that is not installed.
@@ -75,11 +89,11 @@ class Tokenizer:
         if kind == "moses":
             import sacremoses  # not at the head of the file: --help and refusals need not wait for it
 
-            moses_language = language.split("_")[0]  # de of de_AT
+            moses_language = moses_language or languages.moses_language(language)
             self._moses = sacremoses.MosesTokenizer(lang=moses_language)
             self._demoses = sacremoses.MosesDetokenizer(lang=moses_language)
         elif kind == "treebank":
-            if language != "en":
+            if languages.language_code(language) != "en":
                 raise InputError(f"the tokenizer 'treebank' is for English (en), not for '{language}': choose moses")
             from nltk.tokenize import NLTKWordTokenizer, TreebankWordDetokenizer
 

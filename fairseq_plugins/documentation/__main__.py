@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
+import argparse
 import sys
 from collections.abc import Sequence
 
 from ..experiments import configuration as configurations
 from ..experiments import records
-from ..experiments.command_line import ScriptParser, main_of
-from ..experiments.configuration import CHECKOUT
+from ..experiments.command_line import run_module
 from ..files import atomic_file
+from ..package_files import ROOT
+from ..versions import add_version_argument
 from .pages import generated
+
+_DESCRIPTION = (
+    "Makes docs/results.md, and the generated parts of README.md and docs/, of what the project knows: results/, where "
+    "'evaluate --record' keeps runs, and configs/tables, the papers' figures."
+)
 
 
 def main(arguments: Sequence[str]) -> None:
-    parser = ScriptParser("update_docs")
-    parser.add_argument("--check", action="store_true")
+    """Writes them, or looks for stale ones."""
+    parser = argparse.ArgumentParser(prog="scripts/update_docs.sh", description=_DESCRIPTION, allow_abbrev=False)
+    parser.add_argument("--check", action="store_true", help="write nothing; say what is stale, with exit status 1")
+    add_version_argument(parser)
     options = parser.parse_args(arguments)
     stale = []
     known = records.load_all()
     for configuration in sorted({record.configuration for record in known if record.configuration is not None}):
         # A metric may be the user's own.
-        configurations.load(CHECKOUT / configuration).load_extensions()
-    for path, text in generated(CHECKOUT, known).items():
+        configurations.load(ROOT / configuration).load_extensions()
+    for path, text in generated(ROOT, known).items():
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
-        stale.append(str(path.relative_to(CHECKOUT)))
+        stale.append(str(path.relative_to(ROOT)))
         if not options.check:
             with atomic_file(path) as stream:
                 stream.write(text)
@@ -40,4 +44,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main_of(main)
+    run_module(main)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from ..experiments import configuration as configurations
-from ..experiments.configuration import CHECKOUT
 from ..experiments.record_groups import Group, baselines, group_of, longest_with_own_budget
 from ..experiments.records import VALIDATION_SET, Record, checkpoint_name
 from ..experiments.seeds import SeedsComparison, compare_seeds
+from ..package_files import CONFIGURATIONS
 from ..tables.writing import markdown
 
 NOT_RECORDED = "No two of these systems are recorded with the options of today yet."
@@ -64,7 +64,7 @@ def _group(
 ) -> Group | None:
     """The recorded runs of a system with these differences from its options of today, or with a budget of their own;
     what was carried over has no seeds to compare."""
-    path = CHECKOUT / "configs" / dataset / f"{name}.yaml"
+    path = CONFIGURATIONS / dataset / f"{name}.yaml"
     if not path.exists():
         return baselines(records, dataset).get(name)
     configuration, checkpoint = configurations.load(path), checkpoint_name(average)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..experiments import configuration as configurations
-from ..experiments.configuration import CHECKOUT
 from ..experiments.record_groups import Group, group_of
 from ..experiments.records import BEST, Record
+from ..package_files import ROOT
 from ..tables.tables import Row, Table
 from ..tables.writing import markdown
 from . import results_page
@@ -71,13 +71,13 @@ def table(records: Sequence[Record]) -> str:
 
 def _ours(family: Family, paper: Table, row: Row, records: Sequence[Record]) -> tuple[str, str]:
     """Our score, and the configuration that it is of: on the paper's data if that is recorded, else on the stand-in."""
-    path = Path(row.config).relative_to(CHECKOUT).as_posix()
+    path = Path(row.config).relative_to(ROOT).as_posix()
     figures = results_page.our_figures(paper, row, records)
     if figures != results_page.NOT_RECORDED:
         return f"{figures}, the same data" + (f" without {paper.without}" if paper.without else ""), path
     if family.stand_in is not None:
         stand_in = f"configs/{family.stand_in}.yaml"
-        group = group_of(configurations.load(CHECKOUT / stand_in), records, BEST)
+        group = group_of(configurations.load(ROOT / stand_in), records, BEST)
         if group is not None and not group.records[0].carried_over:
             return _score(group), stand_in
     return results_page.NOT_RECORDED, path

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..experiments.configuration import CHECKOUT
 from ..experiments.record_groups import Figure, groups, has_own_budget
 from ..experiments.records import BEST, Record
+from ..package_files import ROOT
 from ..tables.writing import markdown
 from .results_page import NOT_RECORDED, NOTHING
 from .trials import first_reduction
 
-DATA = CHECKOUT / "docs" / "notes" / "data"
+DATA = ROOT / "docs" / "notes" / "data"
 
 
 def first_updates(path: Path = DATA / "first_1000_updates.json") -> str:

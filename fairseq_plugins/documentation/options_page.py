@@ -25,7 +25,7 @@ def page() -> str:
     lines = [
         "# Options",
         "",
-        "`scripts/update_docs.sh` makes this page. `python -m fairseq_plugins options NAME` prints the same of one",
+        "`scripts/update_docs.sh` makes this page. `fairseq-plugins options NAME` prints the same of one",
         "layer or architecture, your own too.",
         "",
         "## Recurrent layers",

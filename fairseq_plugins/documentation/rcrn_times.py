@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..experiments.configuration import CHECKOUT
+from ..package_files import ROOT
 from ..tables.writing import markdown
 
-RECORDED = CHECKOUT / "benchmarks" / "results" / "rcrn_table_10.json"
+RECORDED = ROOT / "benchmarks" / "results" / "rcrn_table_10.json"
 REFERENCE, SINGLE, OURS = "3-layer BiLSTM", "BiLSTM", "RCRN"
 PHASES = ("training", "inference")
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..experiments import configuration as configurations
-from ..experiments.configuration import CHECKOUT
 from ..experiments.record_groups import Group, group_of, groups, longest_with_own_budget
 from ..experiments.records import BEST, Record
+from ..package_files import ROOT
 from ..scoring.metrics import Column, metrics_of
 from ..tables.tables import TABLES, Row, Table, load_table
 from ..tables.writing import markdown
@@ -194,7 +194,7 @@ def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
         return "the mean of the rows above"
     if row.config is None:
         return row.missing or "quoted by the paper"
-    path = Path(row.config).relative_to(CHECKOUT).as_posix()
+    path = Path(row.config).relative_to(ROOT).as_posix()
     if metric is None or not any(record.configuration == path for record in records):
         return NOT_RECORDED
     if row.variant is not None:
@@ -226,7 +226,7 @@ def link(row: Row) -> str:
     """A link to a row's configuration, as seen from ``docs/``."""
     if row.config is None:
         return NOTHING
-    path = Path(row.config).relative_to(CHECKOUT).as_posix()
+    path = Path(row.config).relative_to(ROOT).as_posix()
     return f"[{path.removeprefix('configs/')}](../{path})"
 
 

@@ -16,7 +16,7 @@ _FIGURES = ("checkpoint", "entropy", "uniform", "gates", "warnings")
 
 
 def over_development_set(checkpoint: str, data: PreparedData, work: Path) -> dict[str, Any] | None:
-    """Runs ``python -m fairseq_plugins.analysis entropy``, which leaves its figure in the work folder.
+    """Runs ``fairseq-plugins analysis entropy``, which leaves its figure in the work folder.
 
     Args:
         checkpoint: of the model; several of them (``a.pt:b.pt``) are looked at no further
@@ -36,7 +36,7 @@ def over_development_set(checkpoint: str, data: PreparedData, work: Path) -> dic
     if not hasattr(ARCH_MODEL_REGISTRY[architecture(read_checkpoint(checkpoint))], "show_attention"):
         return None
     output = work / "analysis" / "development_entropy"
-    command = [sys.executable, "-m", "fairseq_plugins.analysis", "entropy", checkpoint, "--subset", "valid"]
+    command = [*processes.own_command("analysis", "entropy"), checkpoint, "--subset", "valid"]
     command += ["--data", str(data.folder), "--output", str(output)]
     if processes.run(command, lambda _: None, stderr=None if sys.stderr.isatty() else subprocess.STDOUT) != 0:
         print(f"note: where the model looks is not known: this failed: {processes.shown(command)}")

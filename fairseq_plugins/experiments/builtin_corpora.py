@@ -6,13 +6,9 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ..corpora.builtin.facts import TASKS
-from .configuration import CHECKOUT
+from .processes import own_command
 
 Commands = list[list[object]]
-
-
-def _script(name: str) -> str:
-    return str(CHECKOUT / "scripts" / f"{name}.sh")
 
 
 def _facts(task: str) -> Callable[[object, object, Sequence[object]], Commands]:
@@ -23,18 +19,18 @@ def _facts(task: str) -> Callable[[object, object, Sequence[object]], Commands]:
         files = [part for split in ("train", "valid", "test") for part in (f"--{split}", f"{text}/{split}.tsv")]
         columns = [part for name in texts for part in ("--text", name)] + ["--label", label]
         columns += ["--group", "group"] if task == "ranking" else []
-        prepare = [_script("prepare_labelled_texts"), *files, *columns, "--lowercase", *preparation, "--output", data]
-        return [[*generate, "--output", text], prepare]
+        prepare = [*own_command("prepare", "labelled_texts"), *files, *columns, "--lowercase"]
+        return [[*generate, "--output", text], [*prepare, *preparation, "--output", data]]
 
     return commands
 
 
 def _copy_memory(text: object, data: object, preparation: Sequence[object]) -> Commands:
-    return [[_script("prepare_copy_memory"), *preparation, "--output", data]]
+    return [[*own_command("prepare", "copy_memory"), *preparation, "--output", data]]
 
 
 def _digits(text: object, data: object, preparation: Sequence[object]) -> Commands:
-    return [[_script("prepare_pixels"), "--small", *preparation, "--output", data]]
+    return [[*own_command("prepare", "pixels"), "--small", *preparation, "--output", data]]
 
 
 COMMANDS: dict[str, Callable[[object, object, Sequence[object]], Commands]] = {

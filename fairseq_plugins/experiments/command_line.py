@@ -1,10 +1,8 @@
-"""What the scripts' command lines share: their help, how they end, and the commands that they are made of."""
+"""What commands share: the types of their options, their input, and the commands that they are made of."""
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -14,42 +12,9 @@ from typing import TextIO
 from ..corpora.builtin import SUFFIXES, TEXT
 from ..errors import InputError, report_input_errors
 from ..files import lines_of, refuse_colon
-from ..versions import add_version_argument
-from . import builtin_corpora
-from .configuration import CHECKOUT
-
-
-class ScriptParser(argparse.ArgumentParser):
-    """The options of ``scripts/<name>.sh``, whose help is the comment at the head of that file."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(prog=f"scripts/{name}.sh", allow_abbrev=False)
-        self._script = CHECKOUT / "scripts" / f"{name}.sh"
-        add_version_argument(self)
-
-    def format_help(self) -> str:
-        if not self._script.is_file():
-            return super().format_help()
-        lines = self._script.read_text(encoding="utf-8").splitlines()[1:]
-        comment = itertools.takewhile(lambda line: line.startswith("#"), lines)
-        return "".join(line.removeprefix("#").removeprefix(" ") + "\n" for line in comment)
-
-    def parse_after(self, what: str, arguments: Sequence[str]) -> tuple[str, argparse.Namespace, list[str]]:
-        """The first argument, our options among the others, and what is left of these for fairseq's command.
-
-        Args:
-            what: what the first argument names
-            arguments: of the command line
-        """
-        if not arguments:
-            self.print_help(sys.stderr)
-            sys.exit(2)
-        if arguments[0] in ("--help", "-h", "--version"):
-            self.parse_args(arguments[:1])
-        if arguments[0].startswith("-"):
-            self.error(f"{what} comes first, before {arguments[0]}")
-        options, extra = self.parse_known_args(arguments[1:])
-        return arguments[0], options, extra
+from ..startup import prepare_command
+from .builtin_corpora import COMMANDS
+from .processes import own_command
 
 
 def gpu_count(text: str) -> int:
@@ -97,28 +62,21 @@ def started(what: object, stream: TextIO | None = None) -> None:
         print(f"{what}: starting PyTorch and fairseq", file=stream, flush=True)
 
 
-def main_of(main: Callable[[list[str]], None]) -> None:
-    """Runs an entry point. Bad input is one sentence and status 1; Ctrl-C and SIGTERM stop it, with status 130."""
-
-    # fairseq's parsers report at INFO that a user dir is imported and that optional packages are missing.
-    logging.disable(logging.INFO)
+def run_module(main: Callable[[list[str]], None]) -> None:
+    """Runs the entry point of a module that only our own commands start, with what the command line says."""
+    prepare_command()
     report_input_errors(lambda: main(sys.argv[1:]))
-
-
-def script(name: str) -> str:
-    """The path of one of the checkout's scripts."""
-    return str(CHECKOUT / "scripts" / f"{name}.sh")
 
 
 def builtin_corpus(task: str, text: object, data: object, preparation: Sequence[object]) -> Sequence[list[object]]:
     """The commands that write a built-in corpus to the folder ``text``, and prepare it in ``data``."""
-    if task in builtin_corpora.COMMANDS:
-        return builtin_corpora.COMMANDS[task](text, data, preparation)
+    if task in COMMANDS:
+        return COMMANDS[task](text, data, preparation)
     generate = [sys.executable, "-m", "fairseq_plugins.corpora.builtin", "--task", task, "--output", text, "--seed", 1]
     ending = ".txt" if task == TEXT else ""
     files = [part for split in ("train", "valid", "test") for part in (f"--{split}", f"{text}/{split}{ending}")]
     if task == TEXT:
-        return generate, [script("prepare_text"), *files, *preparation, "--output", data]
+        return generate, [*own_command("prepare", "text"), *files, *preparation, "--output", data]
     source, target = SUFFIXES[task]
-    prepare = [script("prepare_parallel"), "--src-lang", source, "--tgt-lang", target, *files, *preparation]
+    prepare = [*own_command("prepare", "parallel"), "--src-lang", source, "--tgt-lang", target, *files, *preparation]
     return generate, [*prepare, "--output", data]

@@ -19,13 +19,14 @@ import yaml
 from .. import extensions
 from ..errors import InputError, nearest
 from ..files import read_lines
+from ..package_files import CONFIGURATIONS
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-
+TOKENIZE_OPTIONS = ("rouge-tokenize", "sacrebleu-tokenize")
+"""Of metrics: what cuts text into tokens; ``evaluate`` has them too."""
 # The keys that are ours; those of train and generate are fairseq's.
 KEYS = {
     "data": ("folder",),
-    "evaluate": ("average", "metric", "cache-window", "cache-theta", "cache-weight"),
+    "evaluate": ("average", "metric", *TOKENIZE_OPTIONS, "cache-window", "cache-theta", "cache-weight"),
     "paper": ("table", "row"),
 }
 SECTIONS = ("base", "extensions", "recipe", "recipes", "data", "train", "generate", "evaluate", "paper")
@@ -68,8 +69,9 @@ class Configuration:
         train: options of fairseq-train, without the leading dashes
         generate: options of fairseq-generate
         evaluate: ``average``, the number of last epochs' checkpoints to average; ``metric``, what is scored by it where
-            that is not what the data is prepared for; ``cache-window``, ``cache-theta``, ``cache-weight``: a language
-            model's continuous cache, where no search is to choose it
+            that is not what the data is prepared for; :data:`TOKENIZE_OPTIONS`, where the language does not decide;
+            ``cache-window``, ``cache-theta``, ``cache-weight``: a language model's continuous cache, where no search is
+            to choose it
         paper: ``table`` and ``row``, where the paper's figures are in ``configs/tables/``
         extensions: files of the user's own with metrics or layers, those of the bases first
     """
@@ -94,14 +96,14 @@ class Configuration:
 
     @property
     def default_work(self) -> Path:
-        """Where this experiment's checkpoints and results go unless the user says otherwise."""
-        return CHECKOUT / "work" / self.dataset / self.model
+        """Where this experiment's checkpoints and results go unless the user says otherwise: below where he stands."""
+        return Path("work") / self.dataset / self.model
 
     @property
     def data_folder(self) -> Path:
-        """The prepared data: ``data: folder:`` (relative to the checkout) or ``work/<dataset>/data``."""
+        """The prepared data: ``data: folder:`` or ``work/<dataset>/data``, seen from where the user stands."""
         folder = self.data.get("folder")
-        return CHECKOUT / (folder.text if folder else f"work/{self.dataset}/data")
+        return Path(folder.text if folder else f"work/{self.dataset}/data").absolute()
 
     @property
     def average(self) -> int:
@@ -131,7 +133,7 @@ class Configuration:
             if key not in self.paper:
                 raise InputError(f"{self.path}: paper: {key} is missing; write paper: {{table: NAME, row: NAME}}")
         table, row = self.paper["table"], self.paper["row"]
-        tables = CHECKOUT / "configs" / "tables"
+        tables = CONFIGURATIONS / "tables"
         path = tables / f"{table.text}.yaml"
         if not path.is_file():
             hint = nearest(table.text, [file.stem for file in tables.glob("*.yaml")])
@@ -176,11 +178,17 @@ def _rows_of_table(path: Path) -> dict[str, dict[str, float | str]]:
 def load(path: str | Path) -> Configuration:
     """Reads a configuration and, recursively, its bases.
 
+    Args:
+        path: of the file, or a name that :func:`located` finds
+
     Raises:
         InputError: a file is missing, is no YAML, or holds an unknown section or key, or in ``evaluate`` what is not a
             number; the message names file and line. Options of fairseq and the metric are not looked at here.
     """
-    path = Path(path)
+    path = located(path)
+    if not path.is_file() and not path.is_absolute() and path.suffix != ".yaml":
+        ours = [file.relative_to(CONFIGURATIONS).with_suffix("").as_posix() for file in CONFIGURATIONS.glob("*/*.yaml")]
+        raise InputError(f"{path}: no such file, and no configuration of this project{nearest(str(path), ours)}")
     content = _merged(path, ())
     if content.recipe is not None:
         name, known = content.recipe.text, content.recipes
@@ -191,6 +199,22 @@ def load(path: str | Path) -> Configuration:
     configuration.paper_row()
     _check_numbers(configuration.evaluate)
     return configuration
+
+
+def located(name: str | Path) -> Path:
+    """The file of a configuration: the user's own, else one of this project, ``multi30k_de_en/mc_rnn_3``.
+
+    Args:
+        name: a path from where the user stands; or a file below this project's ``configs/``, which may come first, as
+            the ending ``.yaml`` may come last
+    """
+    path = Path(name)
+    if path.is_file() or path.is_absolute():
+        return path
+    parts = path.parts[1:] if path.parts[:1] == (CONFIGURATIONS.name,) else path.parts
+    below = CONFIGURATIONS.joinpath(*parts)
+    file = below if below.suffix == ".yaml" else below.with_name(f"{below.name}.yaml")
+    return file if file.is_file() else path
 
 
 def _check_numbers(evaluate: Section) -> None:

@@ -18,7 +18,7 @@ from ..files import atomic_file, read_lines
 from ..scoring.metrics import Metric, Outputs, References, metric_named, read_numbers
 from . import fairseq_commands
 from .classification import Classification
-from .configuration import Configuration
+from .configuration import TOKENIZE_OPTIONS, Configuration
 from .data_kinds import check_metric
 from .prepared_data import PreparedData
 from .text_scoring import TextScoring
@@ -118,7 +118,7 @@ class Generation:
             text = [list(read_lines(data.folder / "raw" / name)) for name in names]
         else:
             text = [[data.pairs.detokenize_target(line) for line in lines] for lines in tokens]
-        return References(tokens, text, data.pairs.lowercase)
+        return References(tokens, text, data.pairs.lowercase, language)
 
     def write(self, outputs: Outputs, folder: Path, data: PreparedData, subset: str) -> None:
         """Tokens, text, and the logarithm of each token's probability, a line for each sentence."""
@@ -130,8 +130,7 @@ class Generation:
 
     def read(self, folder: Path, data: PreparedData, subset: str) -> Outputs:
         tokens, text, probabilities = self._files(folder, data, subset)
-        numbers = read_numbers(probabilities) if probabilities.is_file() else None
-        return Outputs(list(read_lines(tokens)), list(read_lines(text)), numbers)
+        return Outputs(list(read_lines(tokens)), list(read_lines(text)), read_numbers(probabilities))
 
     def speed(self, log: Path) -> float | None:
         """Of beam search alone."""
@@ -160,15 +159,31 @@ def metric_of(configuration: Configuration, data: PreparedData) -> Metric:
     """What an experiment is scored by: ``evaluate: metric:`` of its configuration, or what its data is made for.
 
     Raises:
-        InputError: there is no such metric.
+        InputError: there is no such metric, or what is to cut its text into tokens is not there or not the metric's.
     """
     value = configuration.evaluate.get("metric")
-    if value is None:
-        return metric_named(data.preparation.metric)
     try:
-        return metric_named(value.text)
+        metric = metric_named(data.preparation.metric if value is None else value.text)
     except InputError as error:
-        raise InputError(f"{value.place}: metric: {error}") from None
+        raise error if value is None else InputError(f"{value.place}: metric: {error}") from None
+    for option in TOKENIZE_OPTIONS:
+        if (value := configuration.evaluate.get(option)) is not None:
+            try:
+                metric = tokenized_by(metric, option, value.text)
+            except InputError as error:
+                raise InputError(f"{value.place}: {error}") from None
+    return metric
+
+
+def tokenized_by(metric: Metric, option: str, tokenizer: str) -> Metric:
+    """A metric as one of :data:`TOKENIZE_OPTIONS` wants it.
+
+    Raises:
+        InputError: the option is another metric's, or names no tokenizer.
+    """
+    if option != metric.tokenize_option:
+        raise InputError(f"{option} is not for {metric.label}, which the scores are of: leave it out")
+    return metric.tokenized_by(tokenizer)
 
 
 def check_evaluation(configuration: Configuration, data: PreparedData) -> None:

@@ -1,14 +1,9 @@
-"""``scripts/evaluate.sh``: runs a trained model over a set and scores every one of its sentences.
+"""``fairseq-plugins evaluate``: runs a trained model over a set and scores every one of its sentences.
 
 What it is scored by is the metric that the configuration or the preparation of the corpus names.
 """
 
 from __future__ import annotations
-
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
 
 import os
 import re
@@ -20,6 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoints
+from ..command_parser import CommandParser
 from ..errors import InputError
 from ..files import locked, read_lines
 from ..scoring.metrics import Metric, Outputs
@@ -27,23 +23,75 @@ from ..terminal import table
 from . import configuration as configurations
 from . import fairseq_commands, processes, records, results
 from .attention import over_development_set
-from .command_line import ScriptParser, main_of, started, work_folder
-from .configuration import Configuration
-from .decoding import Decoding, decoding_of, metric_of
+from .command_line import started, work_folder
+from .configuration import TOKENIZE_OPTIONS, Configuration
+from .decoding import Decoding, decoding_of, metric_of, tokenized_by
 from .prepared_data import PreparedData
+
+_NOTES = """\
+Further options are passed on to fairseq-generate and win over the configuration. Of classifiers and rankers
+fairseq-validate is run instead, and generate/<subset>.predicted.tsv says what they predict.
+
+Writes generate/<subset>.log (fairseq-generate's output, in subwords and therefore not scored there),
+generate/<subset>.tok.<language> (tokens), generate/<subset>.<language> (text) and
+generate/<subset>.log_probabilities.<language> (natural logarithms, one for each subword and the sentence's end), all in
+the order of the set, and the scores to results.json.
+
+Of a language model (docs/language_models.md) each token's probability is written,
+generate/<subset>.log_probabilities.txt. --cache reads the set with the continuous cache, and keeps those results apart
+("test with cache")."""
+
+_TOKENIZE_HELP = {
+    "sacrebleu-tokenize": "what cuts text for sacreBLEU: 13a, zh, ja-mecab, ko-mecab, intl, char ... (default: what "
+    "the target language wants)",
+    "rouge-tokenize": "what ROUGE counts: rouge-score (runs of a-z and 0-9) or unicode (words of all letters; default: "
+    "what the target language wants)",
+}
+
+
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "evaluate",
+        "Translates a test set with the model that 'train' trained, and scores it by the metric that the data is "
+        "prepared for, or that the configuration names (evaluate: {metric: NAME}).",
+        ("multi30k_de_en/mc_rnn_3", "multi30k_de_en/mc_rnn_3 --subset valid --beam 10"),
+        _NOTES,
+        passes_on_to="fairseq-generate",
+    )
+    options.add_argument("configuration", metavar="CONFIG", help="what was given to 'train'")
+    options.add_argument(
+        "--work", type=Path, metavar="DIR", help="that was given to 'train' (default: work/<dataset>/<model>)"
+    )
+    options.add_argument("--data", type=Path, metavar="DIR", help="the prepared data (default: work/<dataset>/data)")
+    options.add_argument("--checkpoint", metavar="FILE", help="instead of the best one; FILE:FILE is an ensemble")
+    options.add_argument(
+        "--average", type=int, metavar="N", help="the mean of the last N epochs' checkpoints instead of one"
+    )
+    options.add_argument(
+        "--subset",
+        default="test",
+        metavar="NAME",
+        help="which of the prepared sets: test (the default), valid, test1 ..., or by its own name: nist05",
+    )
+    options.add_argument(
+        "--gpus", type=int, choices=(0, 1), help="0 for the CPU, 1 for a GPU (default: a GPU where there is one)"
+    )
+    options.add_argument(
+        "--record",
+        action="store_true",
+        help="also write the run to results/<dataset>/<model>/, or below FAIRSEQ_PLUGINS_RESULTS, for the tables of "
+        "docs/results.md; what the scores are sums of, sentence by sentence, goes into a .npz file beside it",
+    )
+    for option, help_text in _TOKENIZE_HELP.items():
+        options.add_argument(f"--{option}", metavar="NAME", help=help_text)
+    return options
 
 
 def main(arguments: Sequence[str]) -> None:
     """Translates and scores, and writes the evaluation's part of ``results.json``."""
-    parser = ScriptParser("evaluate")
-    parser.add_argument("--work", type=Path)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--checkpoint")
-    parser.add_argument("--average", type=int)
-    parser.add_argument("--subset", default="test")
-    parser.add_argument("--gpus", type=int, choices=(0, 1))
-    parser.add_argument("--record", action="store_true")
-    path, options, extra = parser.parse_after("CONFIG", arguments)
+    options, extra = parser().parse_and_pass_on(arguments)
+    path = options.configuration
     configuration = configurations.load(path)
     work = work_folder(options.work or configuration.default_work)
     configuration.load_extensions()  # the kind of the data may be one of theirs
@@ -55,8 +103,13 @@ def main(arguments: Sequence[str]) -> None:
     subset = data.preparation.split_of(options.subset)
     name = data.preparation.splits.get(subset, {}).get("name", subset)
     metric = metric_of(configuration, data)
+    said = {option: getattr(options, option.replace("-", "_")) for option in TOKENIZE_OPTIONS}
+    tokenizers = {option: tokenizer for option, tokenizer in said.items() if tokenizer is not None}
+    for option, tokenizer in tokenizers.items():
+        metric = tokenized_by(metric, option, tokenizer)
     decoding = decoding_of(metric)
     references = decoding.references(data, subset)
+    remarks = metric.remarks(references)  # what is not installed is said before minutes of decoding
     average = configuration.average if options.average is None else options.average
     data.verify(subset)
     checkpoint = options.checkpoint or own_checkpoint(work / "checkpoints", average)
@@ -76,6 +129,7 @@ def main(arguments: Sequence[str]) -> None:
         speed = decoding.speed(unfinished)
         scores = {
             **metric.scores(outputs, references),
+            "tokenizer": metric.tokenizer,
             "decode_sentences_per_second": speed,
             "checkpoint": checkpoint,
             "generate_command": processes.shown(command),
@@ -95,7 +149,7 @@ def main(arguments: Sequence[str]) -> None:
     if subset.startswith("test") and (paper := configuration.paper_row()) is not None:
         row["paper"] = paper_cell(metric, paper, name)
     print(table([{**row, "sentences/s": speed}]))
-    print("\n".join(explanations(metric, scores)))
+    print("\n".join([*explanations(metric, scores), *remarks]))
     for warning in warnings_of(log):
         print(f"warning: {warning}")
     if (attention := over_development_set(checkpoint, data, work)) is not None:
@@ -105,6 +159,7 @@ def main(arguments: Sequence[str]) -> None:
     print(f"outputs: {log.parent}; scores: {work / 'results.json'}")
     if options.record:
         rows = metric.statistics(outputs, references)
+        extra += [f"--{option}={tokenizer}" for option, tokenizer in tokenizers.items()]
         written = records.record(configuration, data, work, average, name, scores, extra, statistics=rows)
         print(f"record: {written}")
 
@@ -179,7 +234,3 @@ def explanations(metric: Metric, scores: dict[str, Any]) -> list[str]:
     intervals = {column.label: metric.interval(scores, column) for column in metric.columns}
     known = [f"{label} {found[0]:.2f}-{found[1]:.2f}" for label, found in intervals.items() if found]
     return [*metric.explanations(scores), *([f"95 % intervals: {', '.join(known)}"] if known else [])]
-
-
-if __name__ == "__main__":
-    main_of(main)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import itertools
+import json
 import math
 import re
 import sysconfig
@@ -24,16 +25,37 @@ from .prepared_data import PreparedData
 # subwords or tokens that the preparation undoes: done twice, words run together.
 RESERVED = {
     "user-dir": "it is always this package",
-    "save-dir": "say --work DIR to scripts/train.sh",
-    "path": "say --checkpoint FILE to scripts/evaluate.sh",
-    "results-path": "say --work DIR to scripts/evaluate.sh",
-    "gen-subset": "say --subset NAME to scripts/evaluate.sh",
+    "save-dir": "say --work DIR to 'fairseq-plugins train'",
+    "path": "say --checkpoint FILE to 'fairseq-plugins evaluate'",
+    "results-path": "say --work DIR to 'fairseq-plugins evaluate'",
+    "gen-subset": "say --subset NAME to 'fairseq-plugins evaluate'",
     "source-lang": "the prepared data says it",
     "target-lang": "the prepared data says it",
     **dict.fromkeys(
         ("post-process", "remove-bpe", "bpe", "tokenizer"), "the preparation of the data undoes its subwords"
     ),
 }
+RESERVED_IN = {
+    "validate": {"valid-subset": "say --subset NAME to 'fairseq-plugins evaluate'"},
+    "interactive": {"input": "the text comes on the standard input"},
+}
+"""What else the scripts say themselves, in one of fairseq's commands."""
+SOMETHING_ELSE = {
+    "score-reference": "the references themselves would be scored; for their probabilities take fairseq-generate",
+    "prefix-size": "the references' first words would be scored as the model's; to go on from them take "
+    "fairseq-generate",
+    "constraints": "a line is text alone here, without constraints; take fairseq-interactive",
+    "quiet": "the outputs are read from what it would leave out",
+    **dict.fromkeys(
+        ("num-shards", "shard-id", "distributed-world-size", "distributed-rank"),
+        "a part of the sentences would be left out; for less memory take a smaller --max-tokens",
+    ),
+    **dict.fromkeys(
+        ("checkpoint-suffix", "checkpoint-shard-count"),
+        "another file than the checkpoint would be read; give that file as the checkpoint",
+    ),
+}
+"""Options of decoding with which outputs are not the model's own, of all sentences and of their text alone."""
 LONGEST = 1024
 """The tokens that a sentence may have where neither a model nor an option says it: fairseq's default."""
 SOURCE_TOKENS = 4000
@@ -296,25 +318,60 @@ def check(kind: str, command: Sequence[str], section: Section, extra: Sequence[s
     """A whole command, the command line's further options at its end, after fairseq's own parser has read it.
 
     Raises:
-        InputError: the parser refuses it; where the configuration is the reason, the message names file and line.
+        InputError: the parser refuses it, or its outputs would not be what is scored or shown; where the configuration
+            is the reason, the message names file and line.
     """
     register()
     from fairseq import options as fairseq_options
 
-    for key, remedy in RESERVED.items():
-        if option(extra, f"--{key}") is not None:
-            raise InputError(f"--{key} cannot be passed on to fairseq-{kind}: {remedy}")
+    _check_reserved(kind, extra)
     command = [*command, *extra]
     parser = _parser(kind, section, extra)
     parsed, unknown = fairseq_options.parse_args_and_arch(parser, input_args=command[1:], parse_known=True)
     if unknown:
         known = [option for option in parser._option_string_actions if option.startswith("--")]
         raise InputError(f"fairseq-{kind} has no option '{unknown[0]}'{nearest(unknown[0].split('=')[0], known)}")
+
+    def place(key: str) -> str:
+        value = section.get(key) if option(extra, f"--{key}") is None else None
+        return value.place if value else f"fairseq-{kind}"
+
     if getattr(parsed, "beam", 1) < 1:
-        value = section.get("beam") if option(extra, "--beam") is None else None
-        place = value.place if value else f"fairseq-{kind}"
-        raise InputError(f"{place}: --beam {parsed.beam}: at least 1 hypothesis has to be kept")
+        raise InputError(f"{place('beam')}: --beam {parsed.beam}: at least 1 hypothesis has to be kept")
+    if kind == "train":
+        _check_validation_bleu(parsed, place("eval-bleu-args"))
+        if parsed.best_checkpoint_metric == "bleu" and not getattr(parsed, "eval_bleu", False):
+            raise InputError(
+                f"{place('best-checkpoint-metric')}: --best-checkpoint-metric bleu: no BLEU is computed in training; "
+                f"add --eval-bleu"
+            )
+        return command
+    for key, reason in SOMETHING_ELSE.items():
+        name = key.replace("-", "_")
+        if getattr(parsed, name, None) != parser.get_default(name):
+            raise InputError(f"{place(key)}: --{key}: {reason}")
     return command
+
+
+def _check_reserved(kind: str, extra: Sequence[str]) -> None:
+    """Raises InputError where further options have one that the scripts set."""
+    reserved = {f"--{key}": remedy for key, remedy in {**RESERVED, **RESERVED_IN.get(kind, {})}.items()}
+    # Short options, whose value may follow at once (-sde).
+    reserved |= {"-s": RESERVED["source-lang"], "-t": RESERVED["target-lang"]}
+    for argument in extra:
+        name = argument.partition("=")[0] if argument.startswith("--") else argument[:2]
+        if name in reserved:
+            raise InputError(f"{name} cannot be passed on to fairseq-{kind}: {reserved[name]}")
+
+
+def _check_validation_bleu(parsed: argparse.Namespace, place: str) -> None:
+    """Raises InputError where the references themselves would be what ``--eval-bleu`` scores."""
+    try:
+        arguments = json.loads(getattr(parsed, "eval_bleu_args", None) or "{}")
+    except ValueError as error:
+        raise InputError(f"{place}: --eval-bleu-args is no JSON: {error}") from None
+    if isinstance(arguments, dict) and arguments.get("score_reference"):
+        raise InputError(f"{place}: --eval-bleu-args: score_reference: the references themselves would be scored")
 
 
 def resolved_options(command: Sequence[str]) -> dict[str, Any]:

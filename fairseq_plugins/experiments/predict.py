@@ -1,11 +1,6 @@
-"""``scripts/predict.sh``: text in, classes and their probabilities out, with the corpus's preparation replayed."""
+"""``fairseq-plugins predict``: text in, classes and their probabilities out, with the corpus's preparation replayed."""
 
 from __future__ import annotations
-
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
 
 import math
 import subprocess
@@ -15,20 +10,42 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
+from ..command_parser import CommandParser
+from ..corpora.codec import list_of_texts
 from ..errors import InputError
 from . import fairseq_commands, processes, results
 from .classification import Prediction, labelled_texts, predictions
-from .command_line import ScriptParser, main_of, standard_input, started
+from .command_line import standard_input, started
 from .prepared_data import PreparedData
+
+_NOTES = """\
+A line out is the class, a tab, and each class with its probability; of a model that ranks, the candidate's score. Pairs
+of texts have a tab between them. Tokenisation and lower-casing are those of preparation.json in the prepared data."""
+
+
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "predict",
+        "Predicts the classes of texts with a trained model: raw text in, one line out for each line.",
+        ("work/trec/rcrn < text",),
+        _NOTES,
+        passes_on_to="fairseq-validate",
+    )
+    options.add_argument("checkpoint", metavar="CHECKPOINT", help="a file, or a work folder for its best")
+    options.add_argument(
+        "--data", type=Path, metavar="DIR", help="the prepared data (default: what the checkpoint was trained on)"
+    )
+    options.add_argument(
+        "--gpus", type=int, choices=(0, 1), help="0 for the CPU, 1 for a GPU (default: a GPU where there is one)"
+    )
+    return options
 
 
 def main(arguments: Sequence[str]) -> None:
     """Predicts for each line of the standard input."""
-    parser = ScriptParser("predict")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--gpus", type=int, choices=(0, 1))
-    given, options, extra = parser.parse_after("CHECKPOINT", arguments)
-    path = str(checkpoint_of(given))
+    options, extra = parser().parse_and_pass_on(arguments)
+    path = str(checkpoint_of(options.checkpoint))
     if not Path(path).is_file():
         raise InputError(f"{path}: no such checkpoint")
     started(path, sys.stderr)
@@ -68,6 +85,7 @@ def predict(
         extra: further options of fairseq-validate
 
     Raises:
+        TypeError: ``lines`` is one text, or one of them is no text.
         InputError: a line has not as many texts as the model reads, the model reads tags, or fairseq-validate fails.
     """
     preparation = labelled_texts(data)
@@ -76,6 +94,7 @@ def predict(
             f"{checkpoint}: the model reads a part-of-speech tag for each word, and plain text has none; prepare the "
             f"data without tags (prepare_entailment.sh --no-tags) and train a model on that"
         )
+    lines = list_of_texts("predict", lines)
     encoded: list[str] = []
     for number, line in enumerate(lines, 1):
         texts = line.split("\t")
@@ -100,7 +119,3 @@ def predict(
         raise processes.failure(command, status, output)
     found = iter(predictions(output, len(given), "fairseq-validate"))
     return [next(found) if line else None for line in encoded]
-
-
-if __name__ == "__main__":
-    main_of(main)

@@ -12,7 +12,7 @@ from ..checkpoints import check_dictionaries, stored_options
 from ..corpora.pairs import PairsPreparation
 from ..corpora.preparation import Preparation
 from ..errors import InputError
-from ..files import refuse_colon, sha256
+from ..files import refuse_colon
 from .configuration import Configuration
 
 USER_DIR = str(Path(package_path[0]).resolve())
@@ -20,7 +20,7 @@ USER_DIR = str(Path(package_path[0]).resolve())
 
 @dataclass(frozen=True)
 class PreparedData:
-    """A folder that a ``scripts/prepare_*.sh`` wrote."""
+    """A folder that ``fairseq-plugins prepare`` wrote."""
 
     folder: Path
     preparation: Preparation
@@ -55,8 +55,10 @@ class PreparedData:
         """
         if folder is None and not configuration.data_folder.exists():
             heads = configuration.path.with_name("_base.yaml"), configuration.path
-            told = next((path for path in heads if path.is_file() and "scripts/prepare_" in path.read_text()), None)
-            how = f"as the head of {told} says" if told else "by one of the scripts/prepare_*.sh (docs/data.md)"
+            told = next(
+                (path for path in heads if path.is_file() and "fairseq-plugins prepare" in path.read_text()), None
+            )
+            how = f"as the head of {told} says" if told else "by 'fairseq-plugins prepare' (docs/data.md)"
             raise InputError(
                 f"{configuration.data_folder}: no such folder; prepare the data {how}, or name another folder by --data"
             )
@@ -114,23 +116,18 @@ class PreparedData:
         Raises:
             InputError: a file is damaged, or not there.
         """
-        names = [name for name in self.preparation.files if name in self._training_files()]
-        if (name := self.preparation.damaged(self.folder, names)) is not None:
+        if (name := self.preparation.damaged(self.folder, self._training_files())) is not None:
             raise self._damage(name)
 
     def training_checksums(self) -> dict[str, str]:
         """File of what fairseq-train reads → SHA-256. The test sets are not among them."""
-        known = self.preparation.files
-        names = self._training_files()
-        return {name: known[name]["sha256"] if name in known else sha256(self.folder / name) for name in names}
+        return {name: self.preparation.files[name]["sha256"] for name in self._training_files()}
 
     def _training_files(self) -> list[str]:
-        names = list(self.preparation.files)
-        if not names:  # of an earlier version
-            paths = sorted(path for path in self.folder.glob("bin/**/*") if path.is_file())
-            names = [path.relative_to(self.folder).as_posix() for path in paths]
         sets = (None, "train", "valid")
-        return [name for name in names if name.startswith("bin/") and self.preparation.of_set(name) in sets]
+        return [
+            name for name in self.preparation.files if name.startswith("bin/") and self.preparation.of_set(name) in sets
+        ]
 
     def _damage(self, name: str) -> InputError:
         return InputError(

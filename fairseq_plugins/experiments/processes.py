@@ -7,12 +7,22 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from ..command_parser import PROGRAM
 from ..errors import CommandError, last_words
 from ..fairseq_program import python_command
 from ..files import locked
+
+
+def own_command(*words: str) -> list[str]:
+    """How a command of this project begins where it can be pasted into a shell."""
+    installed = Path(sys.executable).with_name(PROGRAM)
+    if installed.is_file():
+        return [str(installed), *words]
+    return [sys.executable, "-m", __package__.partition(".")[0], *words]
 
 
 def shown(command: Sequence[str]) -> str:

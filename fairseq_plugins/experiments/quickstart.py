@@ -1,14 +1,9 @@
-"""``scripts/quickstart.sh``: MC-RNN and RNNSearch trained side by side on a built-in corpus, scored and tried out.
+"""``fairseq-plugins quickstart``: MC-RNN and RNNSearch trained side by side on a built-in corpus, scored and tried out.
 
-Every step is one of the scripts that a user's own experiment takes; the commands are printed.
+Every step is one of the commands that a user's own experiment takes; they are printed.
 """
 
 from __future__ import annotations
-
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
 
 import os
 import subprocess
@@ -19,15 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..command_parser import CommandParser
 from ..corpora.builtin import SUFFIXES, TEXT
 from ..errors import InputError
 from ..files import read_lines
+from ..package_files import CONFIGURATIONS
 from ..scoring.metrics import Metric, Outputs, metric_named
 from ..terminal import table
 from . import configuration as configurations
 from . import processes, record_groups, records, results
-from .command_line import ScriptParser, builtin_corpus, main_of, script, work_folder
-from .configuration import CHECKOUT
+from .command_line import builtin_corpus, work_folder
 from .decoding import decoding_of
 from .prepared_data import PreparedData
 from .quickstart_steps import heading, options_of_training, show_samples, step, train_side_by_side
@@ -41,7 +37,7 @@ class Task:
     """What differs between the built-in corpora."""
 
     preparation: tuple[object, ...]
-    """Options of scripts/prepare_parallel.sh."""
+    """Options of ``prepare parallel``."""
     configurations: str
     """The folder below ``configs``, and the work folder."""
     names: tuple[str, str]
@@ -67,16 +63,51 @@ TASKS = {
 }
 
 
-def main(arguments: list[str]) -> None:
+_DESCRIPTION = """\
+Makes a small German-English corpus out of a grammar, trains MC-RNN and RNNSearch on it side by side on the CPU, scores
+both, and translates a sentence. Or the same with headlines for the first sentences of articles, RCRN and a BiLSTM that
+say who acts in a sentence, or language models of a text."""
+
+
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "quickstart",
+        _DESCRIPTION,
+        ("", "--task summarization", "--max-update 50"),
+        "Takes 5 to 6 minutes on 2 CPU cores (classification 1, language_model 2).",
+    )
+    options.add_argument(
+        "--task", choices=(*TASKS, "classification", TEXT), default="translation", help="default: %(default)s"
+    )
+    options.add_argument(
+        "--sentence",
+        metavar="TEXT",
+        help="a German sentence to translate at the end, an English one to write a headline for or to classify, or the "
+        "beginning of a text to go on with",
+    )
+    options.add_argument(
+        "--max-update", type=int, metavar="N", help="stop training after N updates: a quick check that everything works"
+    )
+    options.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="of both trainings, in place of the configurations'; then --work is work/quickstart_seed_N by default",
+    )
+    options.add_argument(
+        "--work",
+        type=Path,
+        metavar="DIR",
+        help="where everything goes (default: work/quickstart, work/quickstart_summarization …)",
+    )
+    options.add_argument("--record", action="store_true", help="also write both runs to results/")
+    return options
+
+
+def main(arguments: Sequence[str]) -> None:
     """The whole quick start."""
-    parser = ScriptParser("quickstart")
-    parser.add_argument("--task", choices=(*TASKS, "classification", TEXT), default="translation")
-    parser.add_argument("--sentence")
-    parser.add_argument("--max-update", type=int)
-    parser.add_argument("--work", type=Path)
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--record", action="store_true")
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     if options.max_update is not None and options.max_update < 1:
         raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
     # One thread for each of the two trainings; more would only get into each other's way.
@@ -100,13 +131,15 @@ def main(arguments: list[str]) -> None:
     limit = options_of_training(options.max_update, options.seed)
     places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in SYSTEMS.items()}
     train_side_by_side(
-        {name: [script("train"), preset(task, name), *place, *limit] for name, place in places.items()},
+        {name: [*processes.own_command("train"), preset(task, name), *place, *limit] for name, place in places.items()},
         {name: updates(task, name) for name in SYSTEMS},
     )
 
     heading("Translating the test set" if options.task == "translation" else "Writing headlines for the test set")
     for name, place in places.items():
-        step([script("evaluate"), preset(task, name), *place, *(["--record"] if options.record else [])])
+        step(
+            [*processes.own_command("evaluate"), preset(task, name), *place, *(["--record"] if options.record else [])]
+        )
 
     source, target = SUFFIXES[options.task]
     output = f"test.{target}"
@@ -133,14 +166,14 @@ def main(arguments: list[str]) -> None:
     heading("A report")
     page = work / "report.html"
     step(
-        [script("report"), *(f"{name}={folder}" for name, folder in works.items()), "--output", page]
+        [*processes.own_command("report"), *(f"{name}={folder}" for name, folder in works.items()), "--output", page]
         + ["--title", f"Quick start: {options.task}", "--subtitle", "MC-RNN and RNNSearch on the built-in corpus"]
         + ["--notice", "A grammar made this corpus: it shows that everything works, and not which model is better."]
     )
 
     heading("Your sentence")
     checkpoint = work / SYSTEMS["MC-RNN-3"] / "checkpoints" / "checkpoint_best.pt"
-    command = [script("translate"), str(checkpoint)]
+    command = [*processes.own_command("translate"), str(checkpoint)]
     sentence = options.sentence or task.sentence
     print(f"$ echo {processes.shown([sentence])} | {processes.shown(command)}", flush=True)
     translated = subprocess.run(command, input=sentence + "\n", stdout=subprocess.PIPE, text=True)
@@ -153,7 +186,7 @@ def main(arguments: list[str]) -> None:
 
 def preset(task: Task, system: str) -> str:
     """The path of a system's configuration."""
-    return str(CHECKOUT / "configs" / task.configurations / f"{SYSTEMS[system]}.yaml")
+    return str(CONFIGURATIONS / task.configurations / f"{SYSTEMS[system]}.yaml")
 
 
 def updates(task: Task, system: str) -> int:
@@ -173,7 +206,7 @@ def work_of(name: str, given: Path | None, seed: int | None, systems: Iterable[s
     Raises:
         InputError: a model in the folder was trained with another seed.
     """
-    default = CHECKOUT / "work" / name
+    default = Path("work") / name
     if seed is not None:
         # Trainings go on where they stopped: another seed is another folder.
         default = default.with_name(f"{name}_seed_{seed}")
@@ -238,7 +271,3 @@ def score(work: Path, data: PreparedData, baseline: list[str]) -> None:
     references = decoding_of(metric).references(data, "test")
     tokens = [data.pairs.tokenize_target(line) for line in baseline]
     results.write(work, metric.scores(Outputs(tokens, baseline), references))
-
-
-if __name__ == "__main__":
-    main_of(main)

@@ -1,4 +1,4 @@
-"""``scripts/quickstart.sh --task classification``: RCRN and a BiLSTM on sentences in which word order decides.
+"""``fairseq-plugins quickstart --task classification``: RCRN and a BiLSTM on sentences in which word order decides.
 
 A sentence names two people, and its class is the one who acts. Beside the networks a bag of words is trained, which
 sees the words without their order.
@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 
 from ..files import read_lines
+from ..package_files import CONFIGURATIONS
 from ..scoring.metrics import Outputs, metric_named
 from ..terminal import table
 from . import configuration as configurations
 from . import processes, records, results
-from .command_line import builtin_corpus, script
-from .configuration import CHECKOUT
+from .command_line import builtin_corpus
 from .decoding import decoding_of
 from .prepared_data import PreparedData
 from .quickstart_steps import heading, options_of_training, show_samples, step, train_side_by_side
@@ -49,13 +49,13 @@ def run(work: Path, sentence: str | None, max_update: int | None, seed: int | No
     limit = options_of_training(max_update, seed)
     places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in SYSTEMS.items()}
     train_side_by_side(
-        {name: [script("train"), preset(name), *place, *limit] for name, place in places.items()},
+        {name: [*processes.own_command("train"), preset(name), *place, *limit] for name, place in places.items()},
         {name: int(configurations.load(preset(name)).train["max-update"].text) for name in SYSTEMS},
     )
 
     heading("Classifying the test set")
     for name, place in places.items():
-        step([script("evaluate"), preset(name), *place, *(["--record"] if is_recorded else [])])
+        step([*processes.own_command("evaluate"), preset(name), *place, *(["--record"] if is_recorded else [])])
     prepared = PreparedData.load(data)
     metric = metric_named(prepared.preparation.metric)
     decoding = decoding_of(metric)
@@ -79,7 +79,7 @@ def run(work: Path, sentence: str | None, max_update: int | None, seed: int | No
     heading("A report")
     page = work / "report.html"
     step(
-        [script("report"), *(f"{name}={folder}" for name, folder in works.items()), "--output", page]
+        [*processes.own_command("report"), *(f"{name}={folder}" for name, folder in works.items()), "--output", page]
         + ["--title", "Quick start: classification", "--subtitle", "RCRN and a BiLSTM on built-in sentences"]
         + [
             "--notice",
@@ -88,7 +88,7 @@ def run(work: Path, sentence: str | None, max_update: int | None, seed: int | No
     )
 
     heading("Your sentence")
-    command = [script("predict"), str(work / SYSTEMS["RCRN"] / "checkpoints" / "checkpoint_best.pt")]
+    command = [*processes.own_command("predict"), str(work / SYSTEMS["RCRN"] / "checkpoints" / "checkpoint_best.pt")]
     sentence = sentence or SENTENCE
     print(f"$ echo {processes.shown([sentence])} | {processes.shown(command)}", flush=True)
     finished = subprocess.run(command, input=sentence + "\n", stdout=subprocess.PIPE, text=True)
@@ -100,7 +100,7 @@ def run(work: Path, sentence: str | None, max_update: int | None, seed: int | No
 
 def preset(system: str) -> str:
     """The path of a system's configuration."""
-    return str(CHECKOUT / "configs" / FOLDER / f"{SYSTEMS[system]}.yaml")
+    return str(CONFIGURATIONS / FOLDER / f"{SYSTEMS[system]}.yaml")
 
 
 def bag_of_words(data: Path) -> list[str]:

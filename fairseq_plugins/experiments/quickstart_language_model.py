@@ -1,4 +1,4 @@
-"""``scripts/quickstart.sh --task language_model``: an LSTM and MC-RNN-3 as language models of the built-in text."""
+"""``fairseq-plugins quickstart --task language_model``: an LSTM and MC-RNN-3 as language models."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from pathlib import Path
 
 from ..corpora.builtin import TEXT
 from ..files import read_lines
+from ..package_files import CONFIGURATIONS
 from ..scoring.metrics import Outputs, References, metric_named
 from ..scoring.ngrams import ngram_log_probabilities
 from ..terminal import table
 from . import configuration as configurations
 from . import records, results
-from .command_line import builtin_corpus, script
-from .configuration import CHECKOUT
+from .command_line import builtin_corpus
+from .processes import own_command
 from .quickstart_steps import heading, options_of_training, step, train_side_by_side
 
 SYSTEMS = {"MC-RNN-3": "mc_rnn_3", "LSTM": "lstm"}
@@ -42,17 +43,17 @@ def run(work: Path, prompt: str | None, max_update: int | None, seed: int | None
     heading("Training both models, one thread each")
     limit = options_of_training(max_update, seed)
     places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in SYSTEMS.items()}
-    presets = {name: CHECKOUT / "configs" / FOLDER / f"{model}.yaml" for name, model in SYSTEMS.items()}
+    presets = {name: CONFIGURATIONS / FOLDER / f"{model}.yaml" for name, model in SYSTEMS.items()}
     train_side_by_side(
-        {name: [script("train"), presets[name], *place, *limit] for name, place in places.items()},
+        {name: [*own_command("train"), presets[name], *place, *limit] for name, place in places.items()},
         {name: int(configurations.load(path).train["max-update"].text) for name, path in presets.items()},
     )
 
     heading("Reading the test set, without and with the continuous cache")
     keeping = ["--record"] if is_recorded else []
     for name, place in places.items():
-        step([script("evaluate"), presets[name], *place, *keeping])
-        step([script("evaluate"), presets[name], *place, "--cache", *keeping])
+        step([*own_command("evaluate"), presets[name], *place, *keeping])
+        step([*own_command("evaluate"), presets[name], *place, "--cache", *keeping])
 
     heading("Perplexity of the test set")
     train, test = (list(read_lines(data / "tokens" / f"{split}.txt")) for split in ("train", "test"))
@@ -71,12 +72,17 @@ def run(work: Path, prompt: str | None, max_update: int | None, seed: int | None
 
     heading("A report")
     step(
-        [script("report"), *(f"{name}={folder}" for name, folder in works.items()), "--output", work / "report.html"]
+        [
+            *own_command("report"),
+            *(f"{name}={folder}" for name, folder in works.items()),
+            "--output",
+            work / "report.html",
+        ]
         + ["--title", "Quick start: language model", "--subtitle", "MC-RNN and an LSTM on the built-in text"]
         + ["--notice", "A grammar made this text: it shows that everything works, and not which model is better."]
     )
 
     heading("Text of MC-RNN-3's own")
     checkpoint = work / SYSTEMS["MC-RNN-3"] / "checkpoints" / "checkpoint_best.pt"
-    step([script("generate_text"), checkpoint, "--tokens", 40, "--prompt", prompt or PROMPT, "--gpus", 0])
+    step([*own_command("generate-text"), checkpoint, "--tokens", 40, "--prompt", prompt or PROMPT, "--gpus", 0])
     print(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes. Checkpoints, logs and results.json: {work}")

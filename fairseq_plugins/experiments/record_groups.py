@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from .configuration import CHECKOUT, Configuration
+from ..package_files import ROOT
+from .configuration import Configuration
 from .records import BEST, Record, checkpoint_name
 
 BUDGET = frozenset({"max-epoch", "max-update", "stop-time-hours"})
@@ -165,6 +166,6 @@ def _runs_of(configuration: Configuration, records: Iterable[Record], checkpoint
         record
         for record in records
         if record.configuration is not None
-        and str((CHECKOUT / record.configuration).resolve()) == path
+        and str((ROOT / record.configuration).resolve()) == path
         and record.checkpoint == wanted
     ]

@@ -1,6 +1,6 @@
 """``results/<dataset>/<system>/seed_<N>….json``: a file for each recorded run; several runs make one figure.
 
-``scripts/evaluate.sh --record`` writes them. Everything that prints a figure of ours reads them. Beside a record,
+``fairseq-plugins evaluate --record`` writes them. Everything that prints a figure of ours reads them. Beside a record,
 ``seed_<N>….npz`` has what its scores are sums of, sentence by sentence: whether two runs differ by chance can be told
 without their outputs.
 """
@@ -22,10 +22,11 @@ import numpy as np
 
 from ..errors import InputError
 from ..files import locked, write_json
+from ..package_files import CONFIGURATIONS, IS_CHECKOUT, ROOT
 from ..scoring.metrics import metrics_of
 from . import configuration as configurations
 from . import results, sentence_statistics
-from .configuration import CHECKOUT, Configuration
+from .configuration import Configuration
 from .fairseq_commands import process_count, share_of
 from .prepared_data import PreparedData
 from .training_record import WITHOUT_EFFECT
@@ -105,7 +106,7 @@ class Record:
         """The options in which the run differs from its configuration as it is today, of all sections together."""
         sections = self.differs
         if self.configuration is not None and self.options:
-            sections = _differing(self.options, configurations.load(CHECKOUT / self.configuration))
+            sections = _differing(self.options, configurations.load(ROOT / self.configuration))
         return {key: value for section in sections.values() for key, value in section.items()}
 
     def statistics(self, subset: str) -> np.ndarray | None:
@@ -128,8 +129,8 @@ class Record:
 
 
 def folder() -> Path:
-    """Where records are."""
-    return Path(os.environ.get(VARIABLE) or CHECKOUT / "results")
+    """Where records are: the checkout's, else below where the user stands."""
+    return Path(os.environ.get(VARIABLE) or (ROOT if IS_CHECKOUT else Path()) / "results")
 
 
 def load(path: Path) -> Record:
@@ -153,7 +154,7 @@ def load(path: Path) -> Record:
     if content.get("format") != FORMAT:
         raise InputError(f"{path}: a record of format {content.get('format')}; this version reads format {FORMAT}")
     record = Record(**content, path=path)
-    if record.configuration is not None and not (CHECKOUT / record.configuration).is_file():
+    if record.configuration is not None and not (ROOT / record.configuration).is_file():
         raise InputError(f"{path}: there is no {record.configuration}; move the record together with the configuration")
     return record
 
@@ -185,7 +186,7 @@ def recordable(configuration: Configuration, work: Path, checkpoint: str | None)
         InputError: it is not below the checkout's ``configs/``, not trained in this work folder, the checkpoint is not
             the training's own, or its statistics are damaged.
     """
-    configs = CHECKOUT / "configs"
+    configs = CONFIGURATIONS
     if not configuration.path.resolve().is_relative_to(configs.resolve()):
         raise InputError(
             f"--record: {configuration.path} is not below {configs}; a record names its configuration there"
@@ -194,7 +195,7 @@ def recordable(configuration: Configuration, work: Path, checkpoint: str | None)
         raise InputError("--record: it takes the training's own checkpoint; leave out --checkpoint, or say --average N")
     found = results.required(work)
     if "updates" not in found:
-        raise InputError(f"--record: {work / 'results.json'} tells of no training; train with scripts/train.sh first")
+        raise InputError(f"--record: {work / 'results.json'} tells of no training; run 'fairseq-plugins train' first")
     if results.configuration_path(found).resolve() != configuration.path.resolve():
         raise InputError(f"--record: {work} was trained with {found['config']}, not with {configuration.path}")
     _validation_loss(work)  # what is damaged is said before hours of decoding
@@ -248,7 +249,7 @@ def record(
     made = Record(
         dataset=configuration.dataset,
         system=configuration.model,
-        configuration=str(configuration.path.resolve().relative_to(CHECKOUT.resolve())),
+        configuration=str(configuration.path.resolve().relative_to(ROOT.resolve())),
         seed=found.get("seed"),
         differs=_differing(options, configuration),
         options=options,

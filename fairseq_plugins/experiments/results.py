@@ -16,8 +16,8 @@ from .. import extensions
 from ..corpora.preparation import PREPARATION
 from ..errors import InputError
 from ..files import locked, write_json
+from ..package_files import IS_CHECKOUT, ROOT
 from ..scoring.metrics import metrics_of
-from .configuration import CHECKOUT
 from .fairseq_commands import option
 from .prepared_data import PreparedData
 
@@ -64,7 +64,7 @@ def required(work: Path) -> dict[str, Any]:
     found = load(work)
     if not found:
         raise InputError(
-            f"{work / 'results.json'}: no such file; train with scripts/train.sh first, or give its --work"
+            f"{work / 'results.json'}: no such file; run 'fairseq-plugins train' first, or give its --work"
         )
     return found
 
@@ -116,14 +116,14 @@ def overview(works: Mapping[str, Path]) -> tuple[list[dict[str, Any]], list[str]
 
 
 def configuration_name(path: Path) -> str:
-    """A configuration's path as ``results.json`` has it: below the checkout, or absolute."""
+    """A configuration's path as ``results.json`` has it: below :data:`.ROOT`, or absolute."""
     path = path.resolve()
-    return str(path.relative_to(CHECKOUT.resolve()) if path.is_relative_to(CHECKOUT.resolve()) else path)
+    return str(path.relative_to(ROOT.resolve()) if path.is_relative_to(ROOT.resolve()) else path)
 
 
 def configuration_path(found: Mapping[str, Any]) -> Path | None:
     """The configuration that a training was started with; it may have gone since. None where none is known."""
-    return CHECKOUT / found["config"] if "config" in found else None
+    return ROOT / found["config"] if "config" in found else None
 
 
 def is_evaluated(found: Mapping[str, Any]) -> bool:
@@ -176,10 +176,12 @@ def git_revision() -> str | None:
 
     Records in ``results/`` do not count: nothing is computed by them, and the run before has written its own.
     """
+    if not IS_CHECKOUT:  # the folder may be part of a repository of the user's own
+        return None
 
     def git(*arguments: str) -> str:
         return subprocess.run(
-            ["git", "-C", str(CHECKOUT), *arguments], capture_output=True, text=True, check=True
+            ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True
         ).stdout.strip()
 
     try:

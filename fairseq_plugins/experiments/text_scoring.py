@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,10 +12,11 @@ from ..files import atomic_file, read_lines
 from ..scoring.metrics import Outputs, References, read_numbers
 from .configuration import Configuration
 from .prepared_data import PreparedData
+from .processes import own_command
 
 
 class TextScoring:
-    """``python -m fairseq_plugins.language_models score``: the logarithm of each token's probability."""
+    """``fairseq-plugins score``: the logarithm of each token's probability."""
 
     def command(
         self,
@@ -28,7 +28,7 @@ class TextScoring:
         extra: Sequence[str],
     ) -> list[str]:
         self._preparation(data)
-        command = [sys.executable, "-m", "fairseq_plugins.language_models", "score", checkpoint]
+        command = [*own_command("score"), checkpoint]
         command += ["--data", str(data.folder), "--subset", subset]
         if self.variant(extra):
             cache = {key: value for key, value in configuration.evaluate.items() if key.startswith("cache-")}
@@ -84,6 +84,6 @@ class TextScoring:
         if not isinstance(data.preparation, RunningTextPreparation):
             raise InputError(
                 f"{data.folder}: a corpus of the kind '{data.preparation.kind}', but what is done here needs "
-                f"running text (scripts/prepare_text.sh)"
+                f"running text ('fairseq-plugins prepare text')"
             )
         return data.preparation

@@ -124,7 +124,8 @@ class TrainingRecord:
     def differences(self, other: TrainingRecord, command: Sequence[str] = ()) -> list[str]:
         """In words, what would be trained otherwise by ``other``, whose ``command`` is given.
 
-        An option that this record does not know counts where the command has it: the record may be older than it.
+        An option that this record does not know came later, and had its default so far: it counts where the command
+        has it.
         """
         given = {word.partition("=")[0] for word in command}
         differing = [
@@ -170,20 +171,15 @@ def _shown(value: Any) -> str:
 def agree(work: Path, record: TrainingRecord, command: Sequence[str]) -> None:
     """Lets a training go on if it is the one that the work folder was started with.
 
-    A folder without a record, of an earlier version of this package, gets one, with a warning.
-
     Raises:
-        InputError: it would be another training.
+        InputError: it would be another training, or there is no record of what the folder was started with.
     """
     begun = TrainingRecord.load(work)
     if begun is None:
-        print(
-            f"warning: {work / RECORD} is not there: nobody knows by which options {work} was trained so far; "
-            f"it is taken to be those of this command, and they are kept",
-            flush=True,
+        raise InputError(
+            f"{work / RECORD}: no such file, so that nobody knows what {work} was started with; give another --work, "
+            f"or train anew with --restart"
         )
-        record.save(work)
-        return
     if differing := begun.differences(record, command):
         raise InputError(
             f"{work} was started otherwise: {'; '.join(differing)}; give another --work, or --restart to delete "

@@ -35,7 +35,7 @@ def read_statistics(path: Path) -> list[Mapping[str, Any]]:
     """The lines of a ``train.jsonl``.
 
     Raises:
-        InputError: the file is missing, or a line of it is not what ``scripts/train.sh`` writes.
+        InputError: the file is missing, or a line of it is not what ``fairseq-plugins train`` writes.
     """
     statistics = []
     for number, line in enumerate(read_lines(path), start=1):

@@ -1,11 +1,6 @@
-"""``scripts/translate.sh``: text in, translated text out, with every step of the corpus's preparation replayed."""
+"""``fairseq-plugins translate``: text in, translated text out, with every step of the corpus's preparation replayed."""
 
 from __future__ import annotations
-
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
 
 import subprocess
 import sys
@@ -16,9 +11,11 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
+from ..command_parser import CommandParser
+from ..corpora.codec import list_of_texts
 from ..errors import InputError
 from . import fairseq_commands, processes, results
-from .command_line import ScriptParser, main_of, standard_input, started
+from .command_line import standard_input, started
 from .decoding import hypotheses
 from .prepared_data import PreparedData
 
@@ -26,14 +23,38 @@ from .prepared_data import PreparedData
 _OUTPUT_LIMITS = (("--max-len-a", 0.0), ("--max-len-b", 200.0))
 
 
+_NOTES = """\
+A line that is longer than the model takes (1,024 tokens or more, by architecture) becomes an empty line, and a warning
+names it; so does one where a translation reaches the limit of its length, 200 tokens unless --max-len-b says otherwise.
+Tokenisation, lower-casing and BPE are those of preparation.json in the prepared data."""
+
+
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "translate",
+        "Translates text with a trained model: raw text in, raw text out, one line for each line.",
+        ("work/quickstart/mc_rnn_3 < text", "a/checkpoint_best.pt:b/checkpoint_best.pt --beam 10 < text"),
+        _NOTES,
+        passes_on_to="fairseq-interactive",
+    )
+    options.add_argument(
+        "checkpoint", metavar="CHECKPOINT", help="a file, or a work folder for its best; FILE:FILE is an ensemble"
+    )
+    options.add_argument(
+        "--data", type=Path, metavar="DIR", help="the prepared data (default: what the checkpoint was trained on)"
+    )
+    options.add_argument("--beam", type=int, default=5, metavar="N", help="beam size (default: %(default)s)")
+    options.add_argument(
+        "--gpus", type=int, choices=(0, 1), help="0 for the CPU, 1 for a GPU (default: a GPU where there is one)"
+    )
+    return options
+
+
 def main(arguments: Sequence[str]) -> None:
     """Translates the standard input line by line."""
-    parser = ScriptParser("translate")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--beam", type=int, default=5)
-    parser.add_argument("--gpus", type=int, choices=(0, 1))
-    given, options, extra = parser.parse_after("CHECKPOINT", arguments)
-    paths = ":".join(str(checkpoint_of(path)) for path in given.split(":"))
+    options, extra = parser().parse_and_pass_on(arguments)
+    paths = ":".join(str(checkpoint_of(path)) for path in options.checkpoint.split(":"))
     for path in paths.split(":"):
         if not Path(path).is_file():
             raise InputError(f"{path}: no such checkpoint")
@@ -71,10 +92,12 @@ def translate(
             warning says so; so does one where a translation has reached its own limit
 
     Raises:
+        TypeError: ``lines`` is one text, or one of them is no text.
         InputError: fairseq-interactive refuses an option, fails, or leaves a line untranslated.
     """
     preparation = data.pairs
     longest = fairseq_commands.whole_number(extra, "--max-source-positions") or longest
+    lines = list_of_texts("translate", lines)
     encoded = [preparation.encode_source(line) for line in lines]
     for number, sentence in enumerate(encoded):
         if (length := len(sentence.split()) + 1) > longest:
@@ -124,7 +147,3 @@ def longest_output(extra: Sequence[str], length: int) -> int:
 def warn(what: str) -> None:
     """Says it beside the translations."""
     print(f"warning: {what}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main_of(main)

@@ -1,21 +1,16 @@
 """Word overlap, which a ranker has to beat: how many different words of the question a candidate has.
 
-    python -m fairseq_plugins.experiments.word_overlap work/wikiqa/data [--subset test] [--work DIR] [--record wikiqa]
+    fairseq-plugins word-overlap work/wikiqa/data [--subset test] [--work DIR] [--record wikiqa]
 
 Punctuation does not count. Candidates that have as many are put in an order that a seed draws, as those of models are.
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..command_parser import CommandParser
 from ..errors import InputError
 from ..files import read_lines
 from ..scoring.metrics import Outputs, metric_named
@@ -23,7 +18,6 @@ from ..scoring.predictions import write_predictions
 from ..terminal import table
 from . import records, results
 from .classification import labelled_texts
-from .command_line import main_of
 from .decoding import decoding_of
 from .prepared_data import PreparedData
 
@@ -31,18 +25,21 @@ SYSTEM = "word_overlap"
 """What it is called among recorded systems."""
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Scores the baseline and, with ``--work``, keeps its scores and predictions."""
-    parser = argparse.ArgumentParser(
-        prog="python -m fairseq_plugins.experiments.word_overlap", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("data", type=Path, help="prepared questions with candidates")
-    parser.add_argument("--subset", default="test", help="which set; default: test")
-    parser.add_argument("--work", type=Path, help="where results.json and generate/ go")
-    parser.add_argument(
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser("word-overlap", str(__doc__).partition("\n")[0], ("work/wikiqa/data",))
+    options.add_argument("data", type=Path, metavar="DATA", help="prepared questions with candidates")
+    options.add_argument("--subset", default="test", metavar="NAME", help="which set (default: test)")
+    options.add_argument("--work", type=Path, metavar="DIR", help="where results.json and generate/ go")
+    options.add_argument(
         "--record", metavar="DATASET", help="keep the scores in results/DATASET, beside those of models"
     )
-    options = parser.parse_args(arguments)
+    return options
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Scores the baseline and, with ``--work``, keeps its scores and predictions."""
+    options = parser().parse_args(arguments)
     data = PreparedData.load(options.data)
     if not labelled_texts(data).is_ranking:
         raise InputError(f"{options.data}: no questions with candidates; prepare them with --group")
@@ -69,7 +66,3 @@ def overlap(question: str, candidate: str) -> int:
     """How many different words of tokenised text another one has."""
     words = {token for token in question.split() if any(map(str.isalnum, token))}
     return len(words & set(candidate.split()))
-
-
-if __name__ == "__main__":
-    main_of(main)

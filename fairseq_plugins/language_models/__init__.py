@@ -1,4 +1,4 @@
-"""What trained language models are used for: ``python -m fairseq_plugins.language_models``.
+"""What trained language models are used for: ``fairseq-plugins perplexity``, ``generate-text``, ``score``.
 
 =================  ===================================================================================================
 ``evaluation``     reads a model and text, and says how probable each token is

@@ -12,6 +12,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from ..checkpoints import architecture, checked_checkpoint, trained_on
+from ..corpora.codec import list_of_texts
 from ..corpora.preparation import Preparation
 from ..corpora.running_text import RunningTextPreparation
 from ..corpora.symbols import check_symbols
@@ -105,11 +106,12 @@ class LanguageModel:
             name: of the text, in errors
 
         Raises:
+            TypeError: ``text`` is one text, or one of them is no text.
             InputError: there is nothing, or it has symbols of fairseq's own, or characters that cannot be tokens, or
                 that the model knows nothing of.
         """
         lines = []
-        for number, raw in enumerate(text, start=1):
+        for number, raw in enumerate(list_of_texts("encoded", text), start=1):
             place = f"{name}, line {number}"
             self.preparation.check(place, raw)
             line = self.preparation.encode(raw)

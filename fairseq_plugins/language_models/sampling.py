@@ -33,8 +33,11 @@ def sample(
         top_k: draws from that many most probable tokens alone; None for all
 
     Raises:
+        TypeError: the prompt is no text.
         InputError: a number that cannot be, or a prompt of characters that the model does not know.
     """
+    if not isinstance(prompt, str):
+        raise TypeError(f"the prompt is {prompt!r}, not a text (str)")
     if tokens < 1 or (top_k is not None and top_k < 1):
         shown = top_k if top_k is not None else "none"
         raise InputError(f"tokens and top-k are at least 1, not {tokens} and {shown}")

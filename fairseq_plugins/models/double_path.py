@@ -87,17 +87,13 @@ class DoublePathConfig(EmbeddingOptions, SharingOptions, position_options(1024))
     )
     san_input_scale: Optional[float] = field(  # noqa: UP045
         default=None,
-        metadata={
-            "help": "factor of the embeddings that the SAN paths read; default: the root of their size",
-            "before": 1.0,
-        },
+        metadata={"help": "factor of the embeddings that the SAN paths read; default: the root of their size"},
     )
     cross_memory: _CROSS_MEMORIES = field(
         default="matched",
         metadata={
             "help": "the other encoder path's output, as a decoder path reads it: at that path's own scale (matched), "
             "or as it is (plain)",
-            "before": "plain",
         },
     )
     encoder_san_output_norm_init: float = field(

@@ -66,17 +66,17 @@ class LongMemoryNetwork(BaseFairseqModel):
         if not hasattr(task, "output_steps"):
             raise InputError("long_memory_network needs --task long_memory")
         if str(cfg.network) == "dilated_cnn":
-            refuse_layer_options(cfg, task, "--network dilated_cnn")
+            refuse_layer_options(cfg, "--network dilated_cnn")
             network: nn.Module = DilatedCNN(task.input_size, cfg.hidden_size, cfg.layers)
         else:
-            check_layer_options(cfg, task)
+            check_layer_options(cfg)
             kind, options = recurrent_layer(cfg)
             try:
                 network = RecurrentStack(kind, task.input_size, [cfg.hidden_size] * cfg.layers, options=options)
             except ValueError as error:
                 raise InputError(f"--recurrent-layer {kind}: {error}") from None
             if str(cfg.initialization) == "glorot":
-                start_by_glorot(network, cfg, task)
+                start_by_glorot(network, cfg)
         if str(cfg.initialization) == "normal":
             standard_normal_(network)
         return cls(network, task.input_size, task.output_steps, task.classes)

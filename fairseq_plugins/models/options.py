@@ -138,11 +138,8 @@ def refuse_dropout(is_retained: bool) -> None:
         raise InputError("--retain-dropout: this model has no dropout but in training; leave it out")
 
 
-def check_layer_options(cfg: Namespace | DictConfig, task: FairseqTask, *sides: str) -> None:
-    """Raises InputError if an option is given that no side's layers have. Checkpoints may hold such, since earlier
-    versions did not look at them."""
-    if is_from_checkpoint(task):
-        return
+def check_layer_options(cfg: Namespace | DictConfig, *sides: str) -> None:
+    """Raises InputError if an option is given that no side's layers have."""
     kinds = {str(getattr(cfg, f"{side}_recurrent_layer")) for side in sides} or {str(cfg.recurrent_layer)}
     if not kinds <= RECURRENT_KINDS.keys():
         return  # :func:`recurrent_layer` says so
@@ -155,11 +152,8 @@ def check_layer_options(cfg: Namespace | DictConfig, task: FairseqTask, *sides: 
             )
 
 
-def refuse_layer_options(cfg: Namespace | DictConfig, task: FairseqTask, chosen: str) -> None:
-    """Raises InputError if recurrent layers or an option of theirs are asked for beside ``chosen``, which has none.
-    Checkpoints may hold such, since earlier versions did not look at them."""
-    if is_from_checkpoint(task):
-        return
+def refuse_layer_options(cfg: Namespace | DictConfig, chosen: str) -> None:
+    """Raises InputError if recurrent layers or an option of theirs are asked for beside ``chosen``, which has none."""
     given = [name for name in _options_by_name() if getattr(cfg, name) is not None]
     if str(cfg.recurrent_layer) != recurrent_layer_options()().recurrent_layer:
         given = ["recurrent_layer", *given]
@@ -167,18 +161,17 @@ def refuse_layer_options(cfg: Namespace | DictConfig, task: FairseqTask, chosen:
         raise InputError(f"{flag(given[0])} is of recurrent layers, and {chosen} has none: leave one of them out")
 
 
-def start_by_glorot(network: nn.Module, cfg: Namespace | DictConfig, task: FairseqTask) -> None:
+def start_by_glorot(network: nn.Module, cfg: Namespace | DictConfig) -> None:
     """``--initialization glorot`` of the recurrent layers in a network.
 
     Raises:
-        InputError: there are none that it could start. Checkpoints may say it nevertheless.
+        InputError: there are none that it could start.
     """
     try:
         glorot_(network)
     except ValueError as error:
-        if not is_from_checkpoint(task):
-            kind = cfg.recurrent_layer
-            raise InputError(f"--recurrent-layer {kind}: {error}; give --initialization layers") from None
+        kind = cfg.recurrent_layer
+        raise InputError(f"--recurrent-layer {kind}: {error}; give --initialization layers") from None
 
 
 def takes_layer_option(kinds: Iterable[str], name: str) -> bool:
@@ -226,9 +219,7 @@ def _merged(name: str, of_kinds: list[tuple[RecurrentKind, dataclasses.Field]]) 
         f"{text} ({', '.join(kinds)}{'' if default is None else f': {default}'})"
         for (text, default), kinds in meanings.items()
     ]
-    metadata = {"help": "; ".join(texts)}
-    before = [each.metadata["before"] for _, each in of_kinds if "before" in each.metadata]
-    return Optional[merged_type], metadata | ({"before": before[0]} if before else {})  # noqa: UP045
+    return Optional[merged_type], {"help": "; ".join(texts)}  # noqa: UP045
 
 
 def _checked(name: str, value: Any, of_kind: dataclasses.Field, kind: RecurrentKind) -> Any:
@@ -257,16 +248,15 @@ def set_defaults(args: Namespace | DictConfig, **defaults: Any) -> None:
 
 
 def complete(cfg: Namespace | DictConfig, options: type[FairseqDataclass]) -> None:
-    """Options that a checkpoint of an earlier version does not know yet say what that version did.
+    """Options that a checkpoint does not know, since they came after it, take their defaults.
 
-    That is the option's default, or where the default is another by now, ``before`` in the field's metadata.
+    fairseq gives a model no default of its dataclass where ``--arch`` is not the model's own name.
     """
     default = options()
-    known = _copied_from(cfg) or cfg
-    missing = [each for each in dataclasses.fields(options) if not hasattr(known, each.name)]
+    missing = [each.name for each in dataclasses.fields(options) if not hasattr(cfg, each.name)]
     with _growing(cfg):
-        for each in missing:
-            setattr(cfg, each.name, each.metadata.get("before", getattr(default, each.name)))
+        for name in missing:
+            setattr(cfg, name, getattr(default, name))
 
 
 def _copied_from(cfg: Namespace | DictConfig) -> DictConfig | None:

@@ -169,25 +169,14 @@ PRESETS: dict[str, Preset] = {
 _BASES: dict[str, Callable[[Namespace], None]] = {"fconv": fconv_architecture, "transformer": transformer_architecture}
 
 
-# Options that architectures got after checkpoints of them had been trained.
-_LATE = frozenset(_SLOW)
-# What every checkpoint of a recurrent_seq2seq has, and hardly a command line.
-_SAVED = ("dropout", "encoder_freeze_embed", "decoder_freeze_embed", "max_source_positions", "max_target_positions")
-
-
 def _apply(preset: Preset, args: Namespace) -> None:
-    defaults = dict(preset.overrides)
-    # fairseq fills in the options of checkpoints as it does those of a command line. A checkpoint without the late ones
-    # was trained without them, and they are left to the model then.
-    if all(hasattr(args, name) for name in (*_SAVED, *(defaults.keys() - _LATE))):
-        defaults = {name: value for name, value in defaults.items() if name not in _LATE}
-    layers = {name: value for name, value in defaults.items() if name.endswith("recurrent_layer")}
+    layers = {name: value for name, value in preset.overrides.items() if name.endswith("recurrent_layer")}
     set_defaults(args, **layers)
     kinds = {str(getattr(args, name)) for name in layers}
     # Layers that a user puts in the place of the architecture's may not have the options of those.
     set_defaults(
         args,
-        **{name: value for name, value in defaults.items() if not kinds or takes_layer_option(kinds, name)},
+        **{name: value for name, value in preset.overrides.items() if not kinds or takes_layer_option(kinds, name)},
     )
     if preset.model in _BASES:
         _BASES[preset.model](args)

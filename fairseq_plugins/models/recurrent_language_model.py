@@ -103,7 +103,7 @@ class RecurrentLanguageModel(FairseqLanguageModel):
                 "this language model was trained on streams of text, whose states it carries on: "
                 "say --task streaming_language_modeling"
             )
-        check_layer_options(cfg, task)
+        check_layer_options(cfg)
         check_sizes(cfg, ("decoder_embed_dim", "decoder_hidden_size", "decoder_layers"))
         check_dropouts(cfg, DROPOUTS)
         if cfg.one_hot and (cfg.share_decoder_input_output_embed or cfg.embedding_dropout):
@@ -115,7 +115,7 @@ class RecurrentLanguageModel(FairseqLanguageModel):
             )
         model = cls(RecurrentLanguageModelDecoder(task.source_dictionary, cfg))
         if start == "glorot":
-            start_by_glorot(model.decoder.stack, cfg, task)
+            start_by_glorot(model.decoder.stack, cfg)
             standard_normal_(model.decoder.output_projection)
         elif start == "normal":
             standard_normal_(model)

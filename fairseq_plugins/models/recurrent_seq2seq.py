@@ -358,7 +358,7 @@ def _check(cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> None:
     if getattr(task.cfg, "left_pad_target", False):
         raise InputError("--left-pad-target is not supported: the decoder's recurrence starts at the first position")
     check_sharing(cfg, task)
-    check_layer_options(cfg, task, "encoder", "decoder")
+    check_layer_options(cfg, "encoder", "decoder")
 
 
 def _embedding(cfg: RecurrentSeq2SeqConfig, side: str, dictionary: Dictionary, reads_files: bool) -> nn.Embedding:

@@ -104,7 +104,7 @@ class TextEncoder(nn.Module):
         for name, other in (("projection_size", "highway_layers"), ("character_hidden_size", "character_embed_dim")):
             if getattr(cfg, name):
                 check_sizes(cfg, (name, other))
-        check_layer_options(cfg, task)
+        check_layer_options(cfg)
         reads_files = not is_from_checkpoint(task)
         self.words = WordRepresentation(cfg, task.source_dictionary, task.tag_dictionary, reads_files)
         size = self.words.output_size

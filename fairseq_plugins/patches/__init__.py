@@ -37,9 +37,11 @@ def all_patches() -> list[Callable[[], None]]:
     from .loading import allow_checkpoint_types, tell_models_of_checkpoints
     from .messages import quiet_loggers
     from .numpy_aliases import restore_numpy_aliases
+    from .repeated_ngrams import repair_repeated_ngrams
     from .resuming import keep_batches_when_resuming, keep_limits_when_resuming, tell_schedulers_when_resuming
     from .speed import defer_compiler, flush_denormals, fuse_adam
     from .unknown_words import replace_unknown_words
+    from .validation_bleu import repair_validation_bleu
 
     return [
         defer_imports,
@@ -56,6 +58,8 @@ def all_patches() -> list[Callable[[], None]]:
         allow_bfloat16_without_tpu,
         repair_alignments,
         repair_diverse_beam_search,
+        repair_repeated_ngrams,
+        repair_validation_bleu,
         avoid_transformer_fast_path,
         train_data_parallel_on_cpu,
         replace_unknown_words,

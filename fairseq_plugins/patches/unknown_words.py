@@ -35,9 +35,9 @@ def replace_unknown_words() -> None:
     ``<unk>``.
 
     The text of an unknown source token is what fairseq-interactive reads, or what ``--dataset-impl raw`` holds.
-    Binarised data do not keep it: fairseq-generate takes it from ``bpe/`` beside them, where ``scripts/prepare_*.sh``
-    left it. Where there is none, it replaces what attends to a known source token, leaves the rest ``<unk>``, and
-    warns with their number.
+    Binarised data do not keep it: fairseq-generate takes it from ``bpe/`` beside them, where the preparation left it.
+    Where there is none, it replaces what attends to a known source token, leaves the rest ``<unk>``, and warns with
+    their number.
 
     For fairseq 0.12.
     """

@@ -1,4 +1,4 @@
-"""Learning curves of one or several trainings, from the statistics that ``scripts/train.sh`` keeps."""
+"""Learning curves of one or several trainings, from the statistics that ``fairseq-plugins train`` keeps."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class LearningCurves:
         """The curves of a ``train.jsonl``.
 
         Raises:
-            InputError: the file is missing, or a line of it is not what ``scripts/train.sh`` writes.
+            InputError: the file is missing, or a line of it is not what ``fairseq-plugins train`` writes.
         """
         return cls.of(read_statistics(path))
 

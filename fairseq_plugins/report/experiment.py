@@ -31,7 +31,7 @@ def experiment_report(work: Path, figures: Sequence[Drawing] = (), samples: Sequ
     """The report of one experiment from its work folder: ``results.json``, ``train.jsonl`` and the configuration.
 
     Args:
-        work: where ``scripts/train.sh`` and ``scripts/evaluate.sh`` wrote
+        work: where ``fairseq-plugins train`` and ``fairseq-plugins evaluate`` wrote
         figures: shown after the learning curves
         samples: sentences of the test set
 
@@ -150,7 +150,7 @@ def _translated_data(work: Path, found: Mapping[str, Any]) -> PreparedData | Non
     if sentences != translations:
         raise InputError(
             f"{translation}: {translations:,} translations of {sentences:,} sentences; "
-            f"translate them again with scripts/evaluate.sh"
+            f"translate them again with 'fairseq-plugins evaluate'"
         )
     return data
 

@@ -3,12 +3,15 @@
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Optional
 
-from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
+from omegaconf import II
+from omegaconf.errors import InterpolationResolutionError
 
-from .rouge import RougeScores, corpus_rouge
+from .rouge import RougeScores, corpus_rouge, tokenizer_remark
+from .rouge_tokens import TOKENIZERS, choose_tokenizer
 
 
 @dataclass
@@ -16,6 +19,10 @@ class RougeScorerConfig(FairseqDataclass):
     """The options of ``--scoring rouge``."""
 
     rouge_stemmer: bool = field(default=False, metadata={"help": "stem words before ROUGE compares them (Porter)"})
+    rouge_tokenize: Optional[ChoiceEnum(list(TOKENIZERS))] = field(  # type: ignore[valid-type]  # noqa: UP045
+        default=None, metadata={"help": "what ROUGE counts; default: as the target language wants it"}
+    )
+    rouge_language: Optional[str] = II("task.target_lang")  # noqa: UP045
 
 
 @register_scorer("rouge", dataclass=RougeScorerConfig)
@@ -25,16 +32,27 @@ class RougeScorer(BaseScorer):
     def __init__(self, cfg: Any) -> None:
         super().__init__(cfg)
         self.stemmer = cfg.rouge_stemmer
+        self.tokenizer = getattr(cfg, "rouge_tokenize", None)
+        try:
+            self.language = getattr(cfg, "rouge_language", None) or ""
+        except InterpolationResolutionError:  # of a task without a target language
+            self.language = ""
 
     def score(self) -> float:
         """ROUGE-L F1 in percent."""
         return self._corpus().scores["rougeL"].score
 
     def result_string(self) -> str:
-        return str(self._corpus())
+        return f"{self._corpus()}; {tokenizer_remark(*self._choice())}"
+
+    def _choice(self) -> tuple[str, str]:
+        """The tokenizer, and why it is this one."""
+        if self.tokenizer is not None:
+            return str(self.tokenizer), "--rouge-tokenize says so"
+        return choose_tokenizer(self.language, [self.ref])
 
     def _corpus(self) -> RougeScores:
-        return corpus_rouge(self.pred, [self.ref], self.stemmer)
+        return corpus_rouge(self.pred, [self.ref], self.stemmer, tokenizer=self._choice()[0])
 
 
 @dataclass
@@ -54,4 +72,4 @@ class NoScorer(BaseScorer):
         return math.nan
 
     def result_string(self) -> str:
-        return "not scored here, in subwords; scripts/evaluate.sh joins them and scores the text"
+        return "not scored here, in subwords; 'fairseq-plugins evaluate' joins them and scores the text"

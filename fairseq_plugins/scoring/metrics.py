@@ -67,11 +67,13 @@ class References:
         tokens: one or several lists of N lines of tokens
         text: the same as text
         lowercase: whether case does not count
+        language: the name of the target's side, such as ``de``; empty where nobody says
     """
 
     tokens: Sequence[Sequence[str]]
     text: Sequence[Sequence[str]]
     lowercase: bool = False
+    language: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,14 @@ class Metric(ABC):
     """What the rows of :meth:`statistics` are called, and the scores of :meth:`sentence_scores` are of."""
     options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Its own options in commands that score files: name → what argparse takes."""
+    tokenize_option: ClassVar[str] = ""
+    """That which says what cuts text into tokens, where the language does not decide; evaluations and configurations
+    take it too. Empty where there is none."""
+    tokenizers: ClassVar[tuple[str, ...]] = ()
+    """What it may say."""
+    tokenize_help: ClassVar[str] = ""
+    tokenizer: str | None = None
+    """What it says; None where the language decides."""
 
     @abstractmethod
     def statistics(self, outputs: Outputs, references: References) -> np.ndarray:
@@ -169,6 +179,32 @@ class Metric(ABC):
         metric = copy.copy(self)
         metric.columns = tuple(column for column in self.columns if column.key in keys)
         return metric
+
+    def tokenized_by(self, tokenizer: str | None) -> Metric:
+        """The same metric as its ``tokenize_option`` wants it; None leaves it as it is.
+
+        Raises:
+            InputError: there is no such tokenizer.
+        """
+        if tokenizer is None:
+            return self
+        if tokenizer not in self.tokenizers:
+            raise InputError(
+                f"{self.tokenize_option} {tokenizer}: choose one of {', '.join(self.tokenizers)}"
+                f"{nearest(tokenizer, self.tokenizers)}"
+            )
+        metric = copy.copy(self)
+        metric.tokenizer = tokenizer
+        return metric
+
+    def remarks(self, references: References) -> list[str]:
+        """What to know of how outputs are scored against these references, a line each: why text is cut as it is, and
+        warnings. It can be asked before there are outputs.
+
+        Raises:
+            InputError: what cuts the text is not installed.
+        """
+        return []
 
     def signature(self, column: Column, references: References, bootstrap: str | None = None) -> str:
         """How a number was computed, in sacreBLEU's manner.
@@ -262,6 +298,8 @@ class Metric(ABC):
         """Adds the metric's own options to a command that scores files."""
         for name, settings in self.options.items():
             parser.add_argument(f"--{name}", **settings)
+        if self.tokenize_option:
+            parser.add_argument(f"--{self.tokenize_option}", metavar="NAME", help=self.tokenize_help)
 
     def configured(self, arguments: argparse.Namespace) -> Metric:
         """The metric as its own options want it."""
@@ -275,7 +313,7 @@ class Metric(ABC):
         """
         if outputs.log_probabilities is None:
             raise InputError(
-                f"{self.label} needs the probability of each token; translate with scripts/evaluate.sh again"
+                f"{self.label} needs the probability of each token; translate with 'fairseq-plugins evaluate' again"
             )
         return outputs.log_probabilities
 

@@ -43,5 +43,5 @@ def read_predictions(path: Path) -> Outputs:
         try:
             numbers.append([float(text) for text in rest])
         except ValueError as error:
-            raise InputError(f"{path}, line {place}: {error}; evaluate with scripts/evaluate.sh again") from None
+            raise InputError(f"{path}, line {place}: {error}; evaluate with 'fairseq-plugins evaluate' again") from None
     return Outputs(predicted, predicted, numbers)

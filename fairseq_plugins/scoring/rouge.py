@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .metrics import Column, Metric, Outputs, References, register_metric
+from .rouge_tokens import ENGLISH, TOKENIZERS, UNICODE, UnicodeTokenizer, choose_tokenizer
 from .significance import SAMPLES, SEED, Interval
 
 METRICS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
@@ -32,7 +34,12 @@ class RougeScores:
         return f"{', '.join(shown)}; {self.signature}"
 
 
-def sentence_rouge(hypotheses: Sequence[str], references: Sequence[Sequence[str]], stemmer: bool = False) -> np.ndarray:
+def sentence_rouge(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    stemmer: bool = False,
+    tokenizer: str | None = None,
+) -> np.ndarray:
     """F1 in percent of every sentence against its best reference: (N, 3), ROUGE-1, -2 and -L.
 
     Args and raises: as :func:`corpus_rouge`, whose scores are the means of these.
@@ -41,9 +48,14 @@ def sentence_rouge(hypotheses: Sequence[str], references: Sequence[Sequence[str]
         lengths = ", ".join(str(len(lines)) for lines in references)
         raise ValueError(f"{len(hypotheses)} hypotheses, but references: {lengths or 'none'}")
     # Not at the head of the file: it loads nltk, and every command imports this one.
+    from nltk.stem.porter import PorterStemmer
     from rouge_score.rouge_scorer import RougeScorer
 
-    scorer = RougeScorer(list(METRICS), use_stemmer=stemmer)
+    tokenizer = tokenizer or choose_tokenizer("", references)[0]
+    stem = PorterStemmer().stem if stemmer else None
+    scorer = RougeScorer(
+        list(METRICS), use_stemmer=stemmer, tokenizer=UnicodeTokenizer(stem) if tokenizer == UNICODE else None
+    )
     rows = []
     for hypothesis, *targets in zip(hypotheses, *references, strict=True):
         best = scorer.score_multi(targets, hypothesis)
@@ -51,38 +63,44 @@ def sentence_rouge(hypotheses: Sequence[str], references: Sequence[Sequence[str]
     return 100 * np.array(rows)
 
 
-def signature(references: int, bootstrap: str, stemmer: bool = False) -> str:
+def signature(references: int, bootstrap: str, stemmer: bool = False, tokenizer: str = ENGLISH) -> str:
     """How scores were computed, in sacreBLEU's manner.
 
     Args:
         references: how many each sentence has.
         bootstrap: its samples and seed, as ``bs:1000|seed:12345``.
         stemmer: whether words were stemmed.
+        tokenizer: one of :data:`.rouge_tokens.TOKENIZERS`.
     """
     return (
-        f"nrefs:{references}|f1|stem:{'porter' if stemmer else 'no'}|tok:lc,a-z0-9|agg:mean|{bootstrap}"
+        f"nrefs:{references}|f1|stem:{'porter' if stemmer else 'no'}|tok:{TOKENIZERS[tokenizer]}|agg:mean|{bootstrap}"
         f"|rouge-score:{importlib.metadata.version('rouge-score')}"
     )
 
 
 def corpus_rouge(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], stemmer: bool = False, seed: int = SEED
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    stemmer: bool = False,
+    seed: int = SEED,
+    tokenizer: str | None = None,
 ) -> RougeScores:
     """Mean F1 over the sentences, each against its best reference, with bootstrap intervals over sentences.
 
-    rouge-score lower-cases, keeps runs of a-z and 0-9 and drops everything else: ``#`` and letters with accents too. An
-    empty side scores 0.
+    An empty side scores 0.
 
     Args:
         hypotheses: N sentences.
         references: one or several for each: lists of N.
         stemmer: Porter's, which the papers do not use.
         seed: of the bootstrap.
+        tokenizer: one of :data:`.rouge_tokens.TOKENIZERS`; None for what the references' letters want.
 
     Raises:
         ValueError: no sentences, or lists of different length.
     """
-    values = sentence_rouge(hypotheses, references, stemmer)
+    tokenizer = tokenizer or choose_tokenizer("", references)[0]
+    values = sentence_rouge(hypotheses, references, stemmer, tokenizer)
     generator = np.random.default_rng(seed)
     samples = [values[generator.integers(len(values), size=len(values))].mean(axis=0) for _ in range(SAMPLES)]
     low, high = np.percentile(samples, [2.5, 97.5], axis=0)
@@ -90,7 +108,17 @@ def corpus_rouge(
         name: Interval(float(mean), float(low[i]), float(high[i]))
         for i, (name, mean) in enumerate(zip(METRICS, values.mean(axis=0), strict=True))
     }
-    return RougeScores(scores, signature(len(references), f"bs:{SAMPLES}|seed:{seed}", stemmer))
+    return RougeScores(scores, signature(len(references), f"bs:{SAMPLES}|seed:{seed}", stemmer, tokenizer))
+
+
+def tokenizer_remark(tokenizer: str, reason: str) -> str:
+    """What ROUGE counts, and why, in a line."""
+    counted = (
+        "runs of a-z and 0-9, as rouge-score does"
+        if tokenizer == ENGLISH
+        else "words of all letters, and characters in scripts without spaces"
+    )
+    return f"ROUGE counts {counted}, since {reason} (--rouge-tokenize {'|'.join(TOKENIZERS)})"
 
 
 class Rouge(Metric):
@@ -100,6 +128,12 @@ class Rouge(Metric):
     label = "ROUGE"
     columns = tuple(
         Column(key, label, signature="rouge_signature", paper=key, largest=100) for key, label in METRICS.items()
+    )
+    tokenize_option = "rouge-tokenize"
+    tokenizers = tuple(TOKENIZERS)
+    tokenize_help = (
+        "what ROUGE counts: rouge-score (runs of a-z and 0-9) or unicode (words of all letters; characters in scripts "
+        "without spaces); default: as the language of the references wants it"
     )
 
     @property
@@ -116,17 +150,30 @@ class Rouge(Metric):
 
     def statistics(self, outputs: Outputs, references: References) -> np.ndarray:
         places = [list(METRICS).index(column.key) for column in self.columns]
-        values = sentence_rouge(outputs.text, references.text)[:, places]
+        values = sentence_rouge(outputs.text, references.text, tokenizer=self._choice(references)[0])[:, places]
         return np.column_stack([values, np.ones(len(values))])
 
     def scores_of(self, summed: np.ndarray) -> np.ndarray:
         return summed[:-1] / summed[-1]
 
     def signature(self, column: Column, references: References, bootstrap: str | None = None) -> str:
-        return signature(len(references.text), bootstrap or f"bs:{SAMPLES}|seed:{SEED}")
+        bootstrap = bootstrap or f"bs:{SAMPLES}|seed:{SEED}"
+        return signature(len(references.text), bootstrap, tokenizer=self._choice(references)[0])
+
+    def configured(self, arguments: argparse.Namespace) -> Metric:
+        return self.tokenized_by(getattr(arguments, "rouge_tokenize", None))
+
+    def remarks(self, references: References) -> list[str]:
+        return [tokenizer_remark(*self._choice(references))]
+
+    def _choice(self, references: References) -> tuple[str, str]:
+        """The tokenizer, and why it is this one."""
+        if self.tokenizer is not None:
+            return self.tokenizer, f"--{self.tokenize_option} says so"
+        return choose_tokenizer(references.language, references.text)
 
     def scores(self, outputs: Outputs, references: References) -> dict[str, Any]:
-        rouge = corpus_rouge(outputs.text, references.text)
+        rouge = corpus_rouge(outputs.text, references.text, tokenizer=self._choice(references)[0])
         return {
             **{key: round(interval.score, 2) for key, interval in rouge.scores.items()},
             "rouge_intervals": {

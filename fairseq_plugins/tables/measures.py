@@ -50,7 +50,7 @@ class Measure(ABC):
 
         Args:
             flow: the attention flow that a row of the table is about; None where it is about a system
-            variant: the option of ``scripts/evaluate.sh`` that sets its results apart; None for none
+            variant: the option of ``fairseq-plugins evaluate`` that sets its results apart; None for none
             work: the experiment's work folder
             found: its ``results.json``
             small: whether it is of the small scale, where there is one test set
@@ -122,11 +122,12 @@ class Scores(Measure):
         self, baseline: Path, work: Path, found: Mapping[str, Any], columns: Sequence[str]
     ) -> dict[str, Comparison]:
         data = data_of(work, found)
+        tokenized = self.metric.tokenized_by(found.get("tokenizer"))
         if not self._has_several_sets:
-            metric = self.metric.only(*(self._columns[name].key for name in columns))
+            metric = tokenized.only(*(self._columns[name].key for name in columns))
             compared = self._compared(metric, baseline, work, data, "test")
             return {name: compared[self._columns[name].key] for name in columns}
-        metric = self.metric.only(self._first)
+        metric = tokenized.only(self._first)
         return {
             name: self._compared(metric, baseline, work, data, data.preparation.split_of(name))[self._first]
             for name in columns

@@ -13,14 +13,14 @@ import yaml
 
 from ..errors import InputError, nearest
 from ..experiments import configuration as configurations
-from ..experiments.configuration import CHECKOUT
 from ..files import read_lines
+from ..package_files import CONFIGURATIONS, ROOT
 from .measures import Measure, measure_named
 
-TABLES = CHECKOUT / "configs" / "tables"
-SMALL = CHECKOUT / "configs" / "small"
+TABLES = CONFIGURATIONS / "tables"
+SMALL = CONFIGURATIONS / "small"
 SCALES = ("paper", "small")
-BENCHMARKS = {"rcrn_table_10": CHECKOUT / "benchmarks" / "rcrn_table_10.py"}
+BENCHMARKS = {"rcrn_table_10": ROOT / "benchmarks" / "rcrn_table_10.py"}
 """Tables of seconds: nothing is trained for them."""
 
 
@@ -140,7 +140,7 @@ def load_table(name: str, recipe: str | None = None) -> Table:
         raise InputError(f"there is no table '{name}'{nearest(name, known)}; there are {', '.join(known)}")
     content = _read(path)
     configs = {
-        entry["config"]: _with_recipe(CHECKOUT / "configs" / entry["config"], recipe, name)
+        entry["config"]: _with_recipe(CONFIGURATIONS / entry["config"], recipe, name)
         for entry in content["rows"]
         if "config" in entry
     }

@@ -1,14 +1,9 @@
-"""``scripts/reproduce.sh``: every experiment of a paper's table, and the table, as a Snakemake workflow.
+"""``fairseq-plugins reproduce``: every experiment of a paper's table, and the table, as a Snakemake workflow.
 
 This plans the commands, which are those that a user would type; the Snakefile beside this file runs them.
 """
 
 from __future__ import annotations
-
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
 
 import contextlib
 import os
@@ -22,13 +17,15 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
+from ..command_parser import CommandParser
 from ..errors import InputError
 from ..experiments import configuration as configurations
-from ..experiments.command_line import ScriptParser, builtin_corpus, gpu_count, main_of, script, started, work_folder
-from ..experiments.configuration import CHECKOUT
+from ..experiments.command_line import builtin_corpus, gpu_count, started, work_folder
 from ..experiments.fairseq_commands import available_gpus, option
-from ..experiments.processes import only_one, shown
+from ..experiments.processes import only_one, own_command, shown
 from ..files import write_json
+from ..missing import remedy
+from ..package_files import ROOT
 from .tables import BENCHMARKS, SCALES, Table, load_small_scale, load_table, with_data
 
 SNAKEFILE = Path(__file__).with_name("Snakefile")
@@ -36,24 +33,82 @@ PLAN = ".plan.json"
 TABLE_FILES = ("table.md", "table.csv", "table.json", "report.html")
 
 
-def main(arguments: list[str]) -> None:
+_DESCRIPTION = """\
+Reproduces a table of the papers: trains and evaluates every row, and writes the table with the paper's figures beside
+ours as Markdown, CSV and JSON, and a report.html. It goes on where it was interrupted."""
+_NOTES = """\
+Further options go to Snakemake: on a cluster with SLURM, --profile configs/slurm. It needs the extra "workflow", and
+Python 3.11 or later."""
+
+
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "reproduce",
+        _DESCRIPTION,
+        ("mc_rnn_table_2 --dry-run", "dpn_table_4 --scale small", "mc_rnn_table_2 --seeds 1 2 3"),
+        _NOTES,
+        passes_on_to="snakemake",
+    )
+    options.add_argument(
+        "table",
+        metavar="TABLE",
+        help="mc_rnn_table_2, _3, _4, _5, dpn_table_1, _2, _3, _4, _5, rcrn_table_1 … _8, dilated_rnn_table_1, _2 or "
+        "dilated_rnn_figure_3 … _6 (configs/tables); rcrn_table_10 times models, with the options of "
+        "benchmarks/rcrn_table_10.py",
+    )
+    options.add_argument(
+        "--scale",
+        choices=SCALES,
+        default="paper",
+        help="small: built-in sentences and small models, half an hour on 2 CPU cores, and not the paper's setting. "
+        "paper (the default) needs the prepared data (docs/data.md) and GPUs for hours or days",
+    )
+    options.add_argument(
+        "--seeds",
+        type=int,
+        nargs="+",
+        default=[1],
+        metavar="N",
+        help="of each row's training (default: 1); several give a mean and a deviation",
+    )
+    options.add_argument(
+        "--recipe",
+        metavar="NAME",
+        help="train every row by another recipe: paper is the DPN-S2S paper's own, configs/*/*_paper.yaml",
+    )
+    options.add_argument(
+        "--work",
+        type=Path,
+        metavar="DIR",
+        help="where everything goes (default: work/reproduce/<scale>); tables share their experiments",
+    )
+    options.add_argument(
+        "--data", type=Path, metavar="DIR", help="prepared data for every row, instead of what the configurations say"
+    )
+    options.add_argument("--max-update", type=int, metavar="N", help="the same number of updates for every row")
+    options.add_argument(
+        "--gpus",
+        type=gpu_count,
+        metavar="N",
+        help="of this machine, one for each row at a time; 0 for the CPU (default: all that there are)",
+    )
+    options.add_argument(
+        "--cores", type=int, metavar="N", help="how many steps run at the same time (default: one for each CPU core)"
+    )
+    options.add_argument("--dry-run", action="store_true", help="print every command that is left to run, run none")
+    return options
+
+
+def main(arguments: Sequence[str]) -> None:
     """Plans a table and runs Snakemake."""
-    parser = ScriptParser("reproduce")
-    parser.add_argument("table")
-    parser.add_argument("--scale", choices=SCALES, default="paper")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--recipe")
-    parser.add_argument("--work", type=Path)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--max-update", type=int)
-    parser.add_argument("--gpus", type=gpu_count)
-    parser.add_argument("--cores", type=int)
-    parser.add_argument("--dry-run", action="store_true")
-    options, extra = parser.parse_known_args(arguments)
+    options, extra = parser().parse_known_args(arguments)
     if options.table in BENCHMARKS:
         of_trainings = ("seeds", "recipe", "work", "data", "max_update", "gpus", "cores")
         given = [
-            f"--{name}".replace("_", "-") for name in of_trainings if getattr(options, name) != parser.get_default(name)
+            f"--{name}".replace("_", "-")
+            for name in of_trainings
+            if getattr(options, name) != parser().get_default(name)
         ]
         time_models(options.table, options.scale, options.dry_run, given, extra)
         return
@@ -64,7 +119,7 @@ def main(arguments: list[str]) -> None:
         notes = "; ".join(dict.fromkeys(row.missing for row in table.rows if row.missing))
         raise InputError(f"{table.name}: nothing of it can be trained here: {notes}; or try --scale small")
     if util.find_spec("snakemake") is None:
-        raise InputError("snakemake is not installed: run scripts/install.sh --extras workflow (Python 3.11 or later)")
+        raise InputError(f"snakemake is not installed: {remedy('workflow')} (Python 3.11 or later)")
     if len(set(options.seeds)) < len(options.seeds):
         raise InputError(f"--seeds {' '.join(map(str, options.seeds))}: a seed is there twice")
     if options.scale == "small" and data is not None:
@@ -79,7 +134,7 @@ def main(arguments: list[str]) -> None:
         gpus = 0 if options.scale == "small" else 1 if profile else available_gpus()
     if not profile and gpus > available_gpus():
         raise InputError(f"--gpus {gpus}: PyTorch sees {available_gpus()} GPUs here; 0 is the CPU")
-    work = work_folder(options.work or CHECKOUT / "work" / "reproduce" / options.scale)
+    work = work_folder(options.work or Path("work") / "reproduce" / options.scale)
     plan = plan_of(table, work, options.scale, options.seeds, gpus, data, options.max_update)
     if not options.dry_run:
         check_data(plan)
@@ -125,7 +180,7 @@ def time_models(table: str, scale: str, dry_run: bool, given: Sequence[str], ext
     if given:
         raise InputError(
             f"{table} trains nothing: leave out {', '.join(given)}; its options are those of "
-            f"{benchmark.relative_to(CHECKOUT)}"
+            f"{benchmark.relative_to(ROOT)}"
         )
     small = ["--steps", "16", "32", "--repetitions", "2"] if scale == "small" else []
     command = [sys.executable, str(benchmark), *small, *extra]
@@ -183,18 +238,18 @@ def plan_of(
         for seed in seeds:
             folder = f"{configuration.dataset}/{configuration.model}/seed_{seed}"
             place = ["--work", work / folder, "--data", prepared, "--gpus", min(gpus, 1)]
-            steps = [[script("train"), path, *place, *as_arguments({**train, "seed": seed})]]
+            steps = [[*own_command("train"), path, *place, *as_arguments({**train, "seed": seed})]]
             sets = ("test",) if scale == "small" else table.measure.sets
             for variant in dict.fromkeys(row.variant for row in table.rows if row.config == path):
                 options = [*as_arguments(generate), *([f"--{variant}"] if variant else [])]
-                steps += [[script("evaluate"), path, *place, "--subset", name, *options] for name in sets]
+                steps += [[*own_command("evaluate"), path, *place, "--subset", name, *options] for name in sets]
             command = in_turn(steps)
             if gpus > 0:
                 slot = [sys.executable, "-m", "fairseq_plugins.tables.gpu_slots", "--", "bash", "-c", command]
                 command = shown(slot)
             if (name := table.measure.analysis) is not None:
                 checkpoint = work / folder / "checkpoints" / "checkpoint_best.pt"
-                analysis = [sys.executable, "-m", "fairseq_plugins.analysis", name, checkpoint, "--data", prepared]
+                analysis = [*own_command("analysis", name), checkpoint, "--data", prepared]
                 analyses[f"{folder}/analysis/{name}.json"] = in_turn(
                     [[*analysis, "--output", work / folder / "analysis" / name]]
                 )
@@ -282,7 +337,3 @@ def run(command: Sequence[str], folder: Path, lock: int | None) -> int:
         process.send_signal(signal.SIGINT)
         process.wait()
         raise
-
-
-if __name__ == "__main__":
-    main_of(main)

@@ -1,14 +1,9 @@
 """A paper's table with our figures beside the paper's: Markdown, CSV, JSON and a report.
 
-``python -m fairseq_plugins.tables.writing TABLE --work DIR``, which scripts/reproduce.sh runs at the end.
+``python -m fairseq_plugins.tables.writing TABLE --work DIR``, which ``reproduce`` runs at the end.
 """
 
 from __future__ import annotations
-
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
 
 import argparse
 import csv
@@ -18,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..experiments.command_line import main_of
+from ..experiments.command_line import run_module
 from ..files import atomic_file, write_json
 from ..scoring.metrics import Metric
 from ..versions import add_version_argument
@@ -232,4 +227,4 @@ def write_report(
 
 
 if __name__ == "__main__":
-    main_of(main)
+    run_module(main)

@@ -224,8 +224,10 @@ class LongMemoryTask(FairseqTask):
             with np.load(f"{cfg.data}/{split}.npz") as arrays:
                 found = dict(arrays)
         except FileNotFoundError:
-            script = f"scripts/prepare_{'copy_memory' if self.is_copying else 'pixels'}.sh"
-            raise InputError(f"{cfg.data}/{split}.npz: no such file; run {script} again") from None
+            name = "copy_memory" if self.is_copying else "pixels"
+            raise InputError(
+                f"{cfg.data}/{split}.npz: no such file; run 'fairseq-plugins prepare {name}' again"
+            ) from None
         if self.is_copying:
             symbols = found["symbols"]
             self.datasets[split] = CopyMemoryDataset(len(symbols), cfg.sequence_length, seed, symbols)

@@ -81,7 +81,7 @@ class LabelledTextsTask(FairseqTask):
             if path.is_file():
                 found[name] = Dictionary.load(str(path))
             elif name != "tags0":
-                raise InputError(f"{path}: no such file; give the bin/ of labelled texts (scripts/prepare_*.sh)")
+                raise InputError(f"{path}: no such file; give the bin/ of labelled texts ('fairseq-plugins prepare')")
         return cls(cfg, found["input0"], found["label"], found.get("tags0"))
 
     def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:

@@ -96,7 +96,7 @@ class StreamingLanguageModelingTask(FairseqTask):
         """Raises InputError if there is no dictionary."""
         path = os.path.join(cfg.data, "dict.txt")
         if not os.path.isfile(path):
-            raise InputError(f"{path}: no such file; prepare the text with scripts/prepare_text.sh and give its bin")
+            raise InputError(f"{path}: no such file; give the bin that 'fairseq-plugins prepare text' makes")
         return cls(cfg, Dictionary.load(path))
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> FairseqCriterion:
@@ -107,13 +107,13 @@ class StreamingLanguageModelingTask(FairseqTask):
 
     def build_generator(self, *_: Any, **__: Any) -> None:
         """Raises InputError: nothing is translated here, and fairseq-generate would show drawn text as hypotheses."""
-        raise InputError("a language model translates nothing: scripts/generate_text.sh writes text")
+        raise InputError("a language model translates nothing: 'fairseq-plugins generate-text' writes text")
 
     def build_dataset_for_inference(self, *_: Any, **__: Any) -> None:
         """Raises InputError: fairseq's hub interface has no way to read a stream."""
         raise InputError(
-            "fairseq's hub interface cannot read a text as one stream: scripts/generate_text.sh writes text, and "
-            "scripts/perplexity.sh reads it"
+            "fairseq's hub interface cannot read a text as one stream: 'fairseq-plugins generate-text' writes text, "
+            "and 'fairseq-plugins perplexity' reads it"
         )
 
     @property
@@ -300,7 +300,7 @@ class StreamingLanguageModelingTask(FairseqTask):
 
     def set_checkpoint_dict(self, content: dict[str, Any]) -> None:
         """Goes on from a checkpoint; :meth:`train_step` refuses to, in the middle of an epoch of other windows."""
-        states, windows = content["states"], content.get("windows", self.windows_options)
+        states, windows = content["states"], content["windows"]
         rank, world = _rank_and_world()
         saved = "the checkpoint was saved in the middle of an epoch"
         instead = "or say --reset-dataloader to keep the parameters and count epochs from 1"

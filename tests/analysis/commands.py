@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 
-from fairseq_plugins.analysis import __main__ as command
+from fairseq_plugins.report import analyses
 
 
 def run(name: str, *arguments: object) -> None:
-    """``python -m fairseq_plugins.analysis NAME ARGUMENTS...`` in this process."""
+    """``fairseq-plugins analysis NAME ARGUMENTS...`` in this process."""
     try:
-        command.main([name, *map(str, arguments)])
+        analyses.main([name, *map(str, arguments)])
     finally:
         logging.disable(logging.NOTSET)

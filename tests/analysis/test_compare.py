@@ -204,6 +204,9 @@ def test_command_with_rouge(tmp_path: Path, files: list[object], capsys: pytest.
         (["--sentences", -1], "--sentences -1: give how many to show for either side, 0 or more"),
         (["--metric", "rouge", "--lowercase"], "--tokenize and --lowercase are BLEU's"),
         (["--metric", "rouge", "--tokenize", "none"], "--tokenize and --lowercase are BLEU's"),
+        (["--metric", "rouge", "--sacrebleu-tokenize", "char"], "--sacrebleu-tokenize is BLEU's, and ROUGE has none"),
+        (["--rouge-tokenize", "unicode"], "--rouge-tokenize is ROUGE's, and BLEU has none; leave it out"),
+        (["--sacrebleu-tokenize", "chars"], "sacrebleu-tokenize chars: choose one of"),
         (["--system", "third={folder}/CNN"], "--system: 3 given, but two are compared"),
     ],
 )
@@ -212,3 +215,46 @@ def test_command_given_something_else(tmp_path: Path, files: list[object], optio
     with pytest.raises(InputError, match=message):
         run("compare", *files, "--output", tmp_path / "new" / "it", *given)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "ending", "options", "signature", "remark"),
+    [
+        ("compare", "zh", ["--tokenize", "13a"], "|tok:zh|", "sacreBLEU cuts text by zh, since the target language is"),
+        ("length", "zh", ["--tokenize", "13a"], "|tok:zh|", "sacreBLEU cuts text by zh, since the target language is"),
+        (
+            "compare",
+            "txt",
+            ["--tokenize", "13a"],
+            "|tok:13a|",
+            "warning: sacreBLEU cuts text by 13a, which wants words",
+        ),
+        ("compare", "txt", [], "|tok:none|", "warning: tokenised BLEU is of what is between spaces"),
+        ("compare", "txt", ["--sacrebleu-tokenize", "char"], "|tok:char|", ""),
+        ("length", "txt", ["--metric", "rouge"], "|tok:nfc,lc,", "ROUGE counts words of all letters"),
+        ("compare", "en", ["--metric", "rouge"], "|tok:lc,a-z0-9|", "ROUGE counts runs of a-z and 0-9"),
+    ],
+)
+def test_the_language_of_the_references(
+    command: str,
+    ending: str,
+    options: list[str],
+    signature: str,
+    remark: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    texts = {
+        "source": "a b",
+        f"test.{ending}": "我今天在学校学习中文",
+        "A": "我今天在学校学汉语",
+        "B": "他在学校学习中文",
+    }
+    for name, line in texts.items():
+        (tmp_path / name).write_text(f"{line}\n" * 3, encoding="utf-8")
+    files = ["--source", tmp_path / "source", "--reference", tmp_path / f"test.{ending}"]
+    systems = ["--system", f"A={tmp_path}/A", f"B={tmp_path}/B"]
+    run(command, *files, *systems, *options, "--output", tmp_path / "it")
+    printed = capsys.readouterr().out
+    assert signature in printed and remark in printed
+    assert remark or "warning" not in printed

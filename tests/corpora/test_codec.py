@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from fairseq.data.data_utils import post_process
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairseq_plugins.corpora.codec import Codec, Word
+from fairseq_plugins.corpora.codec import Codec, Word, list_of_texts
 from fairseq_plugins.corpora.gigaword import UNKNOWN_WORDS
 from fairseq_plugins.corpora.subwords import SUBWORD_MODELS
 from fairseq_plugins.corpora.tokenizers import Tokenizer
@@ -122,3 +123,34 @@ def test_the_subword_model_is_read_when_it_is_needed(tmp_path: Path) -> None:
     assert codec.tokenize(" a  b") == "a b"
     with pytest.raises(InputError, match="absent: missing"):
         codec.encode("a b")
+
+
+NO_TEXT = [None, float("nan"), b"a word", 5, ["a", "word"]]
+
+
+@pytest.mark.parametrize("value", NO_TEXT, ids=repr)
+def test_what_is_no_text_has_no_tokens(value: object) -> None:
+    """Moses' tokenizer would make text of it: the word "None"."""
+    for kind in "moses", "none":
+        codec = Codec(Tokenizer("en", kind))
+        for method in codec.tokenize, codec.encode:
+            with pytest.raises(TypeError, match=rf"^a text \(str\) was expected, not {re.escape(repr(value))}$"):
+                method(value)
+
+
+@pytest.mark.parametrize("value", NO_TEXT, ids=repr)
+def test_what_is_no_text_is_named_by_its_index(value: object) -> None:
+    with pytest.raises(TypeError, match=rf"^translate: text 2 of the list \(from 0\) is {re.escape(repr(value))}, not"):
+        list_of_texts("translate", ["a", "", value, None])
+
+
+@pytest.mark.parametrize("value", ["a word", ""])
+def test_one_text_is_no_list_of_its_letters(value: str) -> None:
+    with pytest.raises(TypeError, match=rf"^translate takes a list of texts: translate\(\[{value!r}\]\)$"):
+        list_of_texts("translate", value)
+
+
+def test_lists_of_texts() -> None:
+    assert list_of_texts("translate", ("a", "", "b")) == ["a", "", "b"]
+    assert list_of_texts("translate", (text for text in "ab")) == ["a", "b"], "read once"
+    assert list_of_texts("translate", []) == []

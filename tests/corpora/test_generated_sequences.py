@@ -16,8 +16,7 @@ from fairseq_plugins.files import read_lines
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> GeneratedSequencesPreparation:
     given = [str(argument) for argument in arguments]
-    monkeypatch.setattr("sys.argv", ["prepare", *given, "--workers", "1"])
-    generated_sequences.main()
+    generated_sequences.main([*given, "--workers", "1"])
     return GeneratedSequencesPreparation.load(given[given.index("--output") + 1])
 
 
@@ -36,7 +35,7 @@ def write_mnist(folder: Path, train: int = 5003, test: int = 4) -> Path:
 
 
 def test_copy_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    prepared = run(monkeypatch, "copy-memory", "--length", 20, "--sequences", 3, "--output", tmp_path / "out")
+    prepared = run(monkeypatch, "copy_memory", "--length", 20, "--sequences", 3, "--output", tmp_path / "out")
     assert capsys.readouterr().out.startswith("preparing the splits in ")
     assert prepared.metric == "copy_memory"
     assert prepared.fairseq_arguments("DATA")[1:] == [
@@ -46,7 +45,7 @@ def test_copy_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert len(lines) == 3 and all(len(line.split()) == 10 for line in lines)
     with np.load(tmp_path / "out/bin/test.npz") as arrays:
         assert [" ".join(map(str, row)) for row in arrays["symbols"]] == lines
-    run(monkeypatch, "copy-memory", "--length", 20, "--sequences", 3, "--output", tmp_path / "again")
+    run(monkeypatch, "copy_memory", "--length", 20, "--sequences", 3, "--output", tmp_path / "again")
     assert list(read_lines(tmp_path / "again/raw/test.label")) == lines, "the same command gives the same set"
     assert list(read_lines(tmp_path / "out/raw/valid.label")) != lines
 
@@ -74,8 +73,8 @@ def test_what_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "10 digits; 5,000 validate" in error_of("pixels", "--input", folder)
     assert "length is 700: it must be at least 784" in error_of("pixels", "--input", folder, "--length", 700)
     assert "length is 0: it must be at least 784" in error_of("pixels", "--input", folder, "--length", 0)
-    assert "length is 0: it must be at least 1" in error_of("copy-memory", "--length", 0)
-    assert "seed is -1: it must be at least 0" in error_of("copy-memory", "--seed", -1)
+    assert "length is 0: it must be at least 1" in error_of("copy_memory", "--length", 0)
+    assert "seed is -1: it must be at least 0" in error_of("copy_memory", "--seed", -1)
     labels = gzip.decompress((folder / "t10k-labels-idx1-ubyte.gz").read_bytes())
     for damaged in labels[:6], labels[:-1], labels + b"1":
         (folder / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(damaged))

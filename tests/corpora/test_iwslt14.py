@@ -100,8 +100,7 @@ def main(no_binarising: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
     def run(*arguments: object) -> None:
         options = ["--output", tmp_path / "out", "--bpe-size", 100, "--workers", 1, *arguments]
-        monkeypatch.setattr("sys.argv", ["prepare_iwslt14_de_en.sh", *map(str, options)])
-        iwslt14.main()
+        iwslt14.main(list(map(str, options)))
 
     return run
 

@@ -48,8 +48,7 @@ def table(path: Path, rows: Sequence[Sequence[str]], header: Sequence[str] = ("t
 def run(module: object, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> LabelledTextsPreparation:
     """A command in this process; returns the record that it wrote."""
     given = [str(argument) for argument in arguments]
-    monkeypatch.setattr("sys.argv", ["prepare", *given, "--workers", "1"])
-    module.main()
+    module.main([*given, "--workers", "1"])
     return LabelledTextsPreparation.load(given[given.index("--output") + 1])
 
 
@@ -321,20 +320,8 @@ def test_vectors_bring_words_of_held_out_texts(tmp_path: Path, monkeypatch: pyte
     assert "cats" in known and "Some" not in known, "a vector for unknown words is learned from rare ones"
 
 
-def made_earlier(folder: Path) -> None:
-    """Makes a record one of an earlier version, which did not say which columns were read."""
-    path = folder / "preparation.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
-    for name in "label", "group", "tag_columns", "vectors_checksum":
-        del record[name]
-    path.write_text(json.dumps(record), encoding="utf-8")
-
-
 @pytest.mark.parametrize("has_tags", [False, True], ids=["ranking", "tags"])
-@pytest.mark.parametrize("is_earlier", [False, True])
-def test_other_columns_are_another_preparation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_earlier: bool, has_tags: bool
-) -> None:
+def test_other_columns_are_another_preparation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_tags: bool) -> None:
     header = ("q", "a", "y", "y2", "g", "g2", "t", "t2", "u")
     values = [(q, a, y, str(1 - int(y)), g, f"other {g}", "N", "V", "N") for q, a, y, g in ranked(25)]
     rows = [(q.split()[0], a.split()[0], *rest) for q, a, *rest in values]
@@ -351,23 +338,18 @@ def test_other_columns_are_another_preparation(
         return run(labelled_tables, monkeypatch, *more, *(part for option in chosen.items() for part in option))
 
     prepared()
-    if is_earlier:
-        made_earlier(out)
     record = (out / "preparation.json").read_bytes()
     prepared()
     of_kind = {"tag_columns": {"tags": "u"}, "label, tag_columns": {"label": "y2", "tags": "u"}}
     if not has_tags:
         of_kind = {"group": {"group": "g2"}, "label, group": {"label": "y2", "group": "g2"}}
     for name, others in {"label": {"label": "y2"}, **of_kind, "seed": {"seed": 5}}.items():
-        # Where the record does not say it, other questions of the training set look like other columns.
-        listed = f"{name}.*" if is_earlier else name
-        with pytest.raises(InputError, match=rf"out was prepared otherwise \({listed}\): remove it, or name another"):
+        with pytest.raises(InputError, match=rf"out was prepared otherwise \({name}\): remove it, or name another"):
             prepared(**others)
     assert (out / "preparation.json").read_bytes() == record
     vectors.write_text("so 3 4\n", encoding="utf-8")
-    if not is_earlier:
-        with pytest.raises(InputError, match=r"out was prepared otherwise \(vectors_checksum\)"):
-            prepared()
+    with pytest.raises(InputError, match=r"out was prepared otherwise \(vectors_checksum\)"):
+        prepared()
 
 
 def test_another_label_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,12 +377,9 @@ def test_trec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "who was andré ?" in lines(tmp_path / "out/tokens/test.input0")
     assert run(trec, monkeypatch, *options, "--fine", "--output", tmp_path / "fine").labels == ["HUM:ind", "NUM:dist"]
     for name, same, other in ("out", [], ["--fine"]), ("fine", ["--fine"], []):
-        for is_earlier in False, True:
-            if is_earlier:
-                made_earlier(tmp_path / name)
-            run(trec, monkeypatch, *options, *same, "--output", tmp_path / name)
-            with pytest.raises(InputError, match=rf"{name} was prepared otherwise \(label\)"):
-                run(trec, monkeypatch, *options, *other, "--output", tmp_path / name)
+        run(trec, monkeypatch, *options, *same, "--output", tmp_path / name)
+        with pytest.raises(InputError, match=rf"{name} was prepared otherwise \(label\)"):
+            run(trec, monkeypatch, *options, *other, "--output", tmp_path / name)
     (tmp_path / "test").write_text("How far\n", encoding="utf-8")
     with pytest.raises(InputError, match="test, line 1: 'How' is no label such as NUM:dist"):
         run(trec, monkeypatch, *options, "--output", tmp_path / "wrong")

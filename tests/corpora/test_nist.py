@@ -338,8 +338,7 @@ def test_bad_input_is_one_sentence(
 def main(given: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> None:
     """The script's command in this process."""
     arguments = ["--train", str(given / "plain"), "--nist", str(given / "nist"), "--output", str(given / "out"), *more]
-    monkeypatch.setattr("sys.argv", ["prepare_nist_zh_en.sh", *arguments])
-    nist.main()
+    nist.main(arguments)
 
 
 def test_validation_set_is_needed(given: Path, monkeypatch: pytest.MonkeyPatch) -> None:

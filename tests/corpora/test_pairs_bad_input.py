@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import json
 import sys
 from pathlib import Path
 
@@ -16,8 +17,7 @@ from tests.corpora.parallel_text import STEPS, contents, sentences, write
 
 
 def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
-    monkeypatch.setattr("sys.argv", ["prepare_parallel.sh", *map(str, arguments)])
-    parallel_text.main()
+    parallel_text.main(list(map(str, arguments)))
 
 
 def test_sides_of_different_length_name_both_counts(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
@@ -285,7 +285,10 @@ def test_impossible_choices(choices: dict[str, object], message: str) -> None:
         PairsPreparation(**{"source_lang": "de", "target_lang": "en", **choices})
 
 
-@pytest.mark.parametrize("content", [None, "{", "[]", '{"format": 0}', '{"format": 1, "colour": "red"}'])
+UNKNOWN_FIELD = {"kind": "pairs", "splits": {}, "files": {}, "dictionary_sizes": {}, "format": 1, "colour": "red"}
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", '{"format": 0}', json.dumps(UNKNOWN_FIELD)])
 def test_a_damaged_preparation_json(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "preparation.json").write_text(content)

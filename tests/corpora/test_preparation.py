@@ -1,4 +1,4 @@
-"""The record of a preparation: what it says to who does not know the kind, and records of earlier versions."""
+"""The record of a preparation: what it says to who does not know the kind, and what is no record."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from fairseq_plugins.corpora.preparation import Preparation, result
 from fairseq_plugins.errors import InputError
 from tests.commands import run_command
 
-# As version 0.1.0 wrote it, when pairs were the only kind.
-OLD = """{
-  "source_lang": "zh", "target_lang": "en", "given": "raw", "lowercase": true, "tokenizer": "moses",
-  "source_tokenizer": "jieba", "source_normalization": ["nfkc"], "escape": true, "min_length": 1, "max_length": 250,
+RECORD = """{
+  "kind": "pairs", "source_lang": "zh", "target_lang": "en", "given": "raw", "lowercase": true, "tokenizer": "moses",
+  "source_tokenizer": "jieba", "source_normalization": ["nfkc"], "moses_languages": {"en": "en"}, "escape": true, "min_length": 1, "max_length": 250,
   "ratio": null, "valid_every": null, "bpe": "subword-nmt", "bpe_size": 25000, "joint": false,
   "separate_dictionaries": false, "joined_words": false, "dictionary_size": null, "unknown_words": [],
   "metric": "bleu", "origin": {"encoding": "utf-8"},
@@ -29,22 +28,31 @@ OLD = """{
   },
   "dictionary_sizes": {"zh": 124, "en": 120},
   "commands": ["fairseq-preprocess --source-lang zh --target-lang en --destdir bin"],
-  "versions": {"python": "3.11.7"}, "format": 1
+  "versions": {"python": "3.11.7"}, "files": {"bin/dict.zh.txt": {"bytes": 9, "sha256": "a0"}}, "format": 1
 }
 """
 
 
-def test_a_record_without_a_kind_is_of_pairs(tmp_path: Path) -> None:
-    (tmp_path / "preparation.json").write_text(OLD)
+def test_a_record_is_read_as_what_it_says(tmp_path: Path) -> None:
+    (tmp_path / "preparation.json").write_text(RECORD)
     preparation = Preparation.load(tmp_path)
     assert type(preparation) is PairsPreparation
-    assert {"kind": "pairs", **dataclasses.asdict(preparation)} == {"kind": "pairs", **json.loads(OLD), "files": {}}
+    assert {"kind": "pairs", **dataclasses.asdict(preparation)} == json.loads(RECORD)
     assert preparation.split_of("nist04") == "test"
     assert preparation.tokenize_target("It's SO.") == "it &apos;s so ."
 
 
+@pytest.mark.parametrize("name", ["kind", "files", "splits", "dictionary_sizes", "format"])
+def test_a_record_that_leaves_out_what_every_one_says(name: str, tmp_path: Path) -> None:
+    content = json.loads(RECORD)
+    del content[name]
+    (tmp_path / "preparation.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"preparation\.json: not a preparation of format 1; delete .* and prepare"):
+        Preparation.load(tmp_path)
+
+
 def test_what_is_asked_without_knowing_the_kind(tmp_path: Path) -> None:
-    (tmp_path / "preparation.json").write_text(OLD)
+    (tmp_path / "preparation.json").write_text(RECORD)
     preparation = Preparation.load(tmp_path)
     arguments = [str(tmp_path / "bin"), "--source-lang", "zh", "--target-lang", "en"]
     assert preparation.fairseq_arguments(tmp_path) == arguments
@@ -81,7 +89,7 @@ def test_a_metric_of_an_extension(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["no_such_kind", "nist", "../pairs", "os", "", None, ["pairs"]])
 def test_an_unknown_kind(kind: object, tmp_path: Path) -> None:
-    (tmp_path / "preparation.json").write_text(json.dumps({"kind": kind, "format": 1, "metric": "bleu"}))
+    (tmp_path / "preparation.json").write_text(json.dumps(json.loads(RECORD) | {"kind": kind}))
     with pytest.raises(InputError, match=r"preparation\.json: there is no kind of corpus .* here"):
         Preparation.load(tmp_path)
 

@@ -80,8 +80,8 @@ def test_characters(texts: Path) -> None:
     written = f"{SPACE} {SPACE} c a t s {SPACE} {SPACE} s a w {SPACE}"
     assert (texts / "out" / "tokens" / "test.txt").read_text() == written + "\n"
     assert preparation.decode(written) == "  cats  saw "
-    earlier = RunningTextPreparation(units="characters", unknown_words=[])
-    assert earlier.encode("  cats\tsaw ") == f"c a t s {SPACE} s a w", "as earlier versions prepared a text"
+    without = RunningTextPreparation(units="characters", unknown_words=[])
+    assert without.encode("  cats\tsaw ") == f"c a t s {SPACE} s a w", "as in Penn Treebank"
 
 
 def test_fairseq_reads_all_characters(texts: Path) -> None:

@@ -137,3 +137,28 @@ def test_english_text_comes_back(kind: str) -> None:
 def test_the_treebank_is_english() -> None:
     with pytest.raises(InputError, match="the tokenizer 'treebank' is for English .en., not for 'de': choose moses"):
         Tokenizer("de", "treebank")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "tokens"),
+    [
+        ("eng", "It doesn't.", "It doesn 't ."),
+        ("EN", "It doesn't.", "It doesn 't ."),
+        ("en_US", "It doesn't.", "It doesn 't ."),
+        ("title", "It doesn't.", "It doesn 't ."),
+        ("sum", "It doesn't.", "It doesn 't ."),
+        ("fra", "L'ami de M. Blanc", "L' ami de M. Blanc"),
+        ("deu", "Das ist bzw. war es.", "Das ist bzw. war es ."),
+        # Moses has no rules for it, and cuts at every apostrophe.
+        ("tr", "Ankara'da", "Ankara ' da"),
+    ],
+)
+def test_moses_rules_by_the_codes_of_languages(name: str, text: str, tokens: str) -> None:
+    tokenizer = Tokenizer(name, "moses", escape=False)
+    assert tokenizer(text) == tokens
+    assert name == "tr" or tokenizer.detokenize(tokens) == text
+
+
+def test_moses_rules_of_another_language() -> None:
+    assert Tokenizer("doc", "moses", escape=False, moses_language="fr")("L'ami") == "L' ami"
+    assert Tokenizer("eng", "treebank")("It isn't.") == "It is n't ."

@@ -11,8 +11,8 @@ from fairseq_plugins.documentation import pages
 from fairseq_plugins.documentation.comparisons import NOT_RECORDED, comparisons
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import record_groups, records
-from fairseq_plugins.experiments.configuration import CHECKOUT
 from fairseq_plugins.experiments.records import Record
+from fairseq_plugins.package_files import CONFIGURATIONS
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_the_set_on_which_settings_are_chosen_is_not_compared(root: None) -> Non
 
 def test_runs_of_another_day_do_not_count(root: None) -> None:
     run("bilstm", 1, 80)
-    path = CHECKOUT / "configs" / "trec" / "rcrn.yaml"
+    path = CONFIGURATIONS / "trec" / "rcrn.yaml"
     options = {key: value.text for key, value in configurations.load(path).train.items()}
     run("rcrn", 1, 90, options={"train": {**options, "lr": "0.5"}})
     assert comparisons(records.load_all(), "trec", [("bilstm", "rcrn")]) == NOT_RECORDED
@@ -119,5 +119,5 @@ def test_what_pages_compare_is_there() -> None:
     for dataset, pairs, _ in [*pages.COMPARED.values(), *pages.DIFFERENCES.values()]:
         for pair in pairs:
             for name in pair:
-                is_trained = (CHECKOUT / "configs" / dataset / f"{name}.yaml").is_file()
+                is_trained = (CONFIGURATIONS / dataset / f"{name}.yaml").is_file()
                 assert is_trained or name in record_groups.baselines(records.load_all(), dataset), (dataset, name)

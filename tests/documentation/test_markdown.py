@@ -14,8 +14,9 @@ from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from fairseq.tasks.translation import TranslationTask
 
-from fairseq_plugins.analysis.__main__ import COMMANDS
+from fairseq_plugins.command_parser import PROGRAM
 from fairseq_plugins.modules import RECURRENT_KINDS
+from fairseq_plugins.report.analyses import COMMANDS
 from tests.commands import CHECKOUT
 from tests.documentation.markdown import PAGES, anchors, blocks, commands, name
 from tests.models import test_double_path, test_recurrent_seq2seq
@@ -105,6 +106,7 @@ def options_of(command: str) -> frozenset[str]:
     sources = [
         *CHECKOUT.glob("scripts/*.sh"),
         *CHECKOUT.glob("benchmarks/*.py"),
+        *ours.glob("*.py"),
         *(path for room in rooms for path in ours.glob(f"{room}/**/*.py")),
     ]
     of_scripts = set(re.findall(r"--[a-z][a-z0-9-]+", "".join(path.read_text(encoding="utf-8") for path in sources)))
@@ -120,7 +122,7 @@ def options_of(command: str) -> frozenset[str]:
         fields |= {*names, *(f"{side}_{field}" for side in ("encoder", "decoder") for field in names)}
     of_models = {f"--{field.replace('_', '-')}" for field in fields}
     torchrun = {"--no-python", "--nnodes", "--nproc-per-node", "--rdzv-backend", "--rdzv-endpoint"}
-    if command.startswith("fairseq-"):
+    if command.startswith("fairseq-") and command != PROGRAM:
         return frozenset(of_fairseq | of_models)
     return frozenset(of_scripts | of_fairseq | of_models | torchrun)
 
@@ -137,7 +139,7 @@ def test_the_table_of_architectures_has_the_models_own_numbers() -> None:
 
 def test_the_analyses_are_those_that_there_are() -> None:
     page = text_of(CHECKOUT / "docs" / "analysis.md")
-    table = page.split("| `python -m fairseq_plugins.analysis` |")[1].split("\n\n")[0]
+    table = page.split("| `fairseq-plugins analysis` |")[1].split("\n\n")[0]
     assert set(re.findall(r"^\| `([a-z-]+) ", table, re.MULTILINE)) == set(COMMANDS)
 
 

@@ -14,6 +14,7 @@ from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.corpora.running_text import RunningTextPreparation
 from fairseq_plugins.experiments.configuration import Configuration
 from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.files import sha256
 
 CLASSIFIED = ("trec", "sst_5", "sst_2", "imdb", "reviews", "own_labels", "quickstart_classification")
 ENTAILED = ("snli", "scitail")
@@ -30,15 +31,30 @@ PREPARATIONS = {
 """Folder of configurations → how their data is prepared, where it is neither pairs nor running text."""
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> PreparedData:
-    """Prepared data as far as commands look at it: preparation.json and dictionaries, in a folder with a space."""
-    folder = tmp_path / "prepared data"
+def pairs_data(folder: Path) -> PreparedData:
+    """Prepared data as far as commands look at it: preparation.json and dictionaries."""
     (folder / "bin").mkdir(parents=True)
     for language in "de", "en":
         (folder / "bin" / f"dict.{language}.txt").write_text("a 1\n", encoding="utf-8")
     PairsPreparation(source_lang="de", target_lang="en", lowercase=True, tokenizer="moses").save(folder)
     return PreparedData.load(folder)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> PreparedData:
+    """Such data in a folder with a space."""
+    return pairs_data(tmp_path / "prepared data")
+
+
+def recorded(data: PreparedData) -> PreparedData:
+    """The data as if it had been prepared with the files that are in its folder now: the record has their checksums."""
+    paths = sorted(path for path in data.folder.glob("*/*") if path.is_file())
+    files = {
+        path.relative_to(data.folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
+        for path in paths
+    }
+    dataclasses.replace(data.preparation, files=files).save(data.folder)
+    return PreparedData.load(data.folder)
 
 
 @pytest.fixture

@@ -12,9 +12,7 @@ from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as config
 
 OTHERS = ("slurm", "small", "tables")
-CONFIGURATIONS = sorted(
-    path for path in (config.CHECKOUT / "configs").glob("*/*.yaml") if path.parent.name not in OTHERS
-)
+CONFIGURATIONS = sorted(path for path in (config.CONFIGURATIONS).glob("*/*.yaml") if path.parent.name not in OTHERS)
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -78,10 +76,10 @@ def test_a_recipe_is_chosen_by_name(tmp_path: Path) -> None:
 
 def test_data_and_work_folders_follow_the_names(tmp_path: Path) -> None:
     configuration = config.load(write(tmp_path, model="train: {arch: lstm}"))
-    assert configuration.default_work == config.CHECKOUT / "work" / tmp_path.name / "model"
-    assert configuration.data_folder == config.CHECKOUT / "work" / tmp_path.name / "data"
+    assert configuration.default_work == Path("work") / tmp_path.name / "model"
+    assert configuration.data_folder == Path.cwd() / "work" / tmp_path.name / "data"
     configuration = config.load(write(tmp_path, model="data: {folder: elsewhere/data}\ntrain: {arch: lstm}"))
-    assert configuration.data_folder == config.CHECKOUT / "elsewhere" / "data"
+    assert configuration.data_folder == Path.cwd() / "elsewhere" / "data"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +147,7 @@ def test_headers_name_the_papers_tables_and_quote_no_figure(path: Path) -> None:
     assert not re.search(r"\b(Paper|Ours): ", header), "write 'In the paper: MC-RNN, Table 2.', without its figures"
     row = configuration.paper_row()
     if row and len(row) > 1 and not path.stem.endswith("_paper"):
-        table = config.CHECKOUT / "configs" / "tables" / f"{configuration.paper['table'].text}.yaml"
+        table = config.CONFIGURATIONS / "tables" / f"{configuration.paper['table'].text}.yaml"
         title = yaml.safe_load(table.read_text(encoding="utf-8"))["title"]
         paper, place = re.match(r"([\w-]+) \([^)]*\), (\w+ \d+):", title).groups()
         assert f"In the paper: {paper}, {place}" in header

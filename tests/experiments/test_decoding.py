@@ -97,9 +97,9 @@ def test_outputs_are_read_as_they_were_written(data: PreparedData, tmp_path: Pat
     Generation().write(outputs, tmp_path, data, "test")
     assert Generation().read(tmp_path, data, "test") == outputs
     assert (tmp_path / "test.en").read_text(encoding="utf-8") == "it's.\n\n"
-    # What an earlier version evaluated has no probabilities.
     (tmp_path / "test.log_probabilities.en").unlink()
-    assert Generation().read(tmp_path, data, "test").log_probabilities is None
+    with pytest.raises(InputError, match="test.log_probabilities.en: no such file"):
+        Generation().read(tmp_path, data, "test")
 
 
 def test_a_metric_that_wants_other_outputs(toy_perplexity: Metric, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import shlex
 from collections.abc import Callable, Sequence
@@ -20,14 +19,13 @@ from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.scoring.bleu import Bleu
 
 from .test_configuration import write
-from .test_training_record import CHECKPOINT
 
 SENTENCES = 3
 
 
 @pytest.fixture
-def arguments(tmp_path: Path, data: PreparedData) -> list[str]:
-    """Of evaluate.sh, with a model that has 32 words on each side, and data with as many."""
+def arguments(tmp_path: Path, data: PreparedData, tiny_checkpoint: Path) -> list[str]:
+    """Of evaluate.sh, with a model that has 32 words on each side and does not say which, and data with as many."""
     for language in "de", "en":
         words = "".join(f"{language}{number} 1\n" for number in range(28))
         (data.folder / "bin" / f"dict.{language}.txt").write_text(words, encoding="utf-8")
@@ -38,7 +36,9 @@ def arguments(tmp_path: Path, data: PreparedData) -> list[str]:
     PairsPreparation("de", "en", bpe="none", splits={"test": {}, "test1": {"name": "nist05"}}).save(data.folder)
     work = tmp_path / "work"
     (work / "checkpoints").mkdir(parents=True)
-    (work / "checkpoints" / "checkpoint_best.pt").write_bytes(gzip.decompress(CHECKPOINT.read_bytes()))
+    checkpoint = torch.load(tiny_checkpoint, weights_only=True)
+    del checkpoint["dictionaries"]
+    torch.save(checkpoint, work / "checkpoints" / "checkpoint_best.pt")
     configuration = write(tmp_path, model="train: {arch: rnnsearch_iwslt_de_en}")
     return [str(configuration), "--work", str(work), "--data", str(data.folder), "--gpus", "0"]
 
@@ -193,3 +193,52 @@ def test_a_crash_while_outputs_are_replaced_leaves_no_scores_of_others(
     with pytest.raises(OSError, match="No space left"):
         evaluate.main(arguments)
     assert not results.is_evaluated(results.load(tmp_path / "work"))
+
+
+def prepared_for(arguments: list[str], metric: str, *lines: str) -> None:
+    """The test set's references, in a language that has no spaces, under the name of none."""
+    folder = Path(arguments[arguments.index("--data") + 1])
+    for name in ("raw", "tokens"):
+        (folder / name / "test.en").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    PairsPreparation("de", "en", bpe="none", splits={"test": {}}, metric=metric).save(folder)
+
+
+THAI = ("ฉันเรียนภาษาไทยที่โรงเรียนในวันนี้", "พรุ่งนี้เราจะไปตลาดกับเพื่อน", "en2")
+
+
+def test_the_tokenizer_of_sacrebleu(
+    arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepared_for(arguments, "bleu", *THAI)
+    evaluate.main(arguments)
+    written = capsys.readouterr().out
+    assert "warning: sacreBLEU cuts text by 13a" in written and "--sacrebleu-tokenize" in written
+    evaluate.main([*arguments, "--sacrebleu-tokenize", "char"])
+    written = capsys.readouterr().out
+    assert "|tok:char|" in written and "warning: sacreBLEU" not in written
+    found = results.load(tmp_path / "work")
+    assert "|tok:char|" in found["sacrebleu_signature"] and found["tokenizer"] == "char"
+    # Not given any more, it is not kept.
+    evaluate.main(arguments)
+    assert results.load(tmp_path / "work")["tokenizer"] is None
+    Path(arguments[0]).write_text("train: {arch: rnnsearch_iwslt_de_en}\nevaluate: {sacrebleu-tokenize: char}\n")
+    evaluate.main(arguments)
+    assert results.load(tmp_path / "work")["tokenizer"] == "char"
+    with pytest.raises(InputError, match="rouge-tokenize is not for BLEU, which the scores are of: leave it out"):
+        evaluate.main([*arguments, "--rouge-tokenize", "unicode"])
+    Path(arguments[0]).write_text("train: {arch: rnnsearch_iwslt_de_en}\nevaluate: {sacrebleu-tokenize: chars}\n")
+    with pytest.raises(InputError, match="model.yaml, line 2: sacrebleu-tokenize chars: choose one of"):
+        evaluate.main(arguments)
+
+
+def test_what_rouge_counts(
+    arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepared_for(arguments, "rouge", "en0", "x", "en2")
+    evaluate.main(arguments)
+    written = capsys.readouterr().out
+    assert "ROUGE counts runs of a-z and 0-9, as rouge-score does, since the target language is 'en'" in written
+    assert "|tok:lc,a-z0-9|" in results.load(tmp_path / "work")["rouge_signature"]
+    evaluate.main([*arguments, "--rouge-tokenize", "unicode"])
+    assert "since --rouge-tokenize says so" in capsys.readouterr().out
+    assert "|tok:nfc,lc,unicode-words" in results.load(tmp_path / "work")["rouge_signature"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from collections.abc import Callable
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -15,8 +16,9 @@ from fairseq_plugins.experiments import fairseq_commands as commands
 from fairseq_plugins.experiments import processes
 from fairseq_plugins.experiments.configuration import Configuration
 from fairseq_plugins.experiments.prepared_data import PreparedData
+from tests.commands import CHECKOUT
 
-from .conftest import CLASSIFIED, COPIED, ENTAILED, PIXELS, RANKED
+from .conftest import CLASSIFIED, COPIED, ENTAILED, PIXELS, PREPARATIONS, RANKED
 from .test_configuration import CONFIGURATIONS, write
 
 
@@ -48,7 +50,7 @@ def test_train_command(tmp_path: Path, data: PreparedData) -> None:
     command = commands.train_command(configuration, data, work, 0, ["--max-epoch", "3"])
     assert Path(command[0]).name == "fairseq-train"
     assert command[1:] == [
-        *[str(tmp_path / "prepared data" / "bin"), "--user-dir", str(configurations.CHECKOUT / "fairseq_plugins")],
+        *[str(tmp_path / "prepared data" / "bin"), "--user-dir", str(CHECKOUT / "fairseq_plugins")],
         *["--source-lang", "de", "--target-lang", "en", "--save-dir", str(work / "checkpoints")],
         *["--arch", "lstm", "--lr", "1e-3", "--encoder-bidirectional"],
         *["--distributed-world-size", "1", "--cpu", "--max-epoch", "3"],
@@ -61,7 +63,7 @@ def test_generate_command(tmp_path: Path, data: PreparedData) -> None:
     command = commands.generate_command(configuration, data, "a.pt:b.pt", "valid", 0, ["--lenpen", "0.6"])
     assert Path(command[0]).name == "fairseq-generate"
     assert command[1:] == [
-        *[str(tmp_path / "prepared data" / "bin"), "--user-dir", str(configurations.CHECKOUT / "fairseq_plugins")],
+        *[str(tmp_path / "prepared data" / "bin"), "--user-dir", str(CHECKOUT / "fairseq_plugins")],
         *["--source-lang", "de", "--target-lang", "en", "--path", "a.pt:b.pt", "--gen-subset", "valid"],
         *["--scoring", "unscored", "--beam", "5", "--unkpen", "-0.5", "--cpu", "--lenpen", "0.6"],
     ]
@@ -148,6 +150,109 @@ def test_a_beam_of_nothing(tmp_path: Path, data: PreparedData, content: str, ext
     path = write(tmp_path, model=content)
     with pytest.raises(InputError, match=expected.format(path)):
         commands.generate_command(configurations.load(path), data, "a.pt", "test", 0, extra)
+
+
+SOMETHING_ELSE = {
+    "score-reference": ("true", "the references themselves would be scored; for their probabilities take fairseq-gen"),
+    "prefix-size": ("3", "the references' first words would be scored as the model's; to go on from them take fairs"),
+    "constraints": ("ordered", "a line is text alone here, without constraints; take fairseq-interactive$"),
+    "quiet": ("true", "the outputs are read from what it would leave out$"),
+    "num-shards": ("2", "a part of the sentences would be left out; for less memory take a smaller --max-tokens$"),
+    "shard-id": ("1", "a part of the sentences would be left out"),
+    "distributed-world-size": ("2", "a part of the sentences would be left out"),
+    "distributed-rank": ("1", "a part of the sentences would be left out"),
+    "checkpoint-suffix": ("_1", "another file than the checkpoint would be read; give that file as the checkpoint$"),
+    "checkpoint-shard-count": ("2", "another file than the checkpoint would be read"),
+}
+
+
+def of_the_command_line(key: str) -> list[str]:
+    value, _ = SOMETHING_ELSE[key]
+    return [f"--{key}"] if value == "true" else [f"--{key}", value]
+
+
+def test_a_best_checkpoint_by_what_is_not_computed(tmp_path: Path, data: PreparedData) -> None:
+    path = write(tmp_path, model="train:\n  arch: lstm\n  best-checkpoint-metric: bleu")
+    expected = "--best-checkpoint-metric bleu: no BLEU is computed in training; add --eval-bleu$"
+    with pytest.raises(InputError, match=f"^{path}, line 3: {expected}"):
+        commands.train_command(configurations.load(path), data, tmp_path, 0, [])
+    assert commands.train_command(configurations.load(path), data, tmp_path, 0, ["--eval-bleu"])[-1] == "--eval-bleu"
+
+
+@pytest.mark.parametrize("key", SOMETHING_ELSE)
+def test_what_would_score_something_else(tmp_path: Path, data: PreparedData, key: str) -> None:
+    """In a configuration and on the command line."""
+    value, reason = SOMETHING_ELSE[key]
+    path = write(tmp_path, model=f"generate:\n  beam: 2\n  {key}: {value}")
+    with pytest.raises(InputError, match=f"^{path}, line 3: --{key}: {reason}"):
+        commands.generate_command(configurations.load(path), data, "a.pt", "test", 0, [])
+    path = write(tmp_path, model="generate:\n  beam: 2")
+    with pytest.raises(InputError, match=f"^fairseq-generate: --{key}: {reason}"):
+        commands.generate_command(configurations.load(path), data, "a.pt", "test", 0, of_the_command_line(key))
+
+
+@pytest.mark.parametrize("key", SOMETHING_ELSE)
+def test_what_would_translate_something_else(tmp_path: Path, data: PreparedData, key: str) -> None:
+    with pytest.raises(InputError, match=f"^fairseq-interactive: --{key}: {SOMETHING_ELSE[key][1]}"):
+        commands.interactive_command(data, "a.pt", tmp_path / "text", 9, 0, of_the_command_line(key))
+
+
+@pytest.mark.parametrize("key", ["quiet", "num-shards", "shard-id", "distributed-rank"])
+def test_what_would_predict_something_else(data: PreparedData, key: str) -> None:
+    data = dataclasses.replace(data, preparation=PREPARATIONS["trec"])
+    with pytest.raises(InputError, match=f"^fairseq-validate: --{key}: {SOMETHING_ELSE[key][1]}"):
+        commands.validate_command(data, "a.pt", "test", 0, of_the_command_line(key))
+
+
+def test_what_scores_nothing_else(tmp_path: Path, data: PreparedData) -> None:
+    content = "generate: {score-reference: false, prefix-size: 0, num-shards: 1}"
+    configuration = configurations.load(write(tmp_path, model=content))
+    extra = ["--sampling", "--nbest", "5", "--lenpen", "2", "--max-source-positions", "9", "--truncate-source"]
+    command = commands.generate_command(configuration, data, "a.pt", "test", 0, extra)
+    assert command[-len(extra) :] == extra
+
+
+@pytest.mark.parametrize(
+    ("extra", "expected"),
+    [
+        (["-s", "en"], "^-s cannot be passed on to fairseq-generate: the prepared data says it$"),
+        (["-ten"], "^-t cannot be passed on to fairseq-generate: the prepared data says it$"),
+        (["--target-lang=de"], "^--target-lang cannot be passed on to fairseq-generate: the prepared data says it$"),
+        (["--remove-bpe"], "^--remove-bpe cannot be passed on to fairseq-generate: the preparation of the data undoes"),
+        (["--gen-subset", "valid"], "^--gen-subset cannot be passed on to fairseq-generate: say --subset NAME"),
+    ],
+)
+def test_what_the_scripts_say_has_other_names_too(
+    tmp_path: Path, data: PreparedData, extra: list[str], expected: str
+) -> None:
+    configuration = configurations.load(write(tmp_path, model="generate: {beam: 2}"))
+    with pytest.raises(InputError, match=expected):
+        commands.generate_command(configuration, data, "a.pt", "test", 0, extra)
+
+
+def test_another_set_or_text_than_the_scripts(tmp_path: Path, data: PreparedData) -> None:
+    with pytest.raises(InputError, match="^--valid-subset cannot be passed on to fairseq-validate: say --subset NAME"):
+        commands.validate_command(data, "a.pt", "test", 0, ["--valid-subset", "valid"])
+    with pytest.raises(InputError, match="^--input cannot be passed on to fairseq-interactive: the text comes on the"):
+        commands.interactive_command(data, "a.pt", tmp_path / "text", 9, 0, ["--input=other"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ('{"score_reference": true}', "--eval-bleu-args: score_reference: the references themselves would be scored$"),
+        ("{beam: 2}", "--eval-bleu-args is no JSON: "),
+    ],
+)
+def test_validation_that_would_score_the_references(
+    tmp_path: Path, data: PreparedData, arguments: str, expected: str
+) -> None:
+    path = write(tmp_path, model=f"train:\n  arch: lstm\n  eval-bleu: true\n  eval-bleu-args: '{arguments}'")
+    with pytest.raises(InputError, match=f"^{path}, line 4: {expected}"):
+        commands.train_command(configurations.load(path), data, tmp_path, 0, [])
+    path = write(tmp_path, model="train:\n  arch: lstm\n  eval-bleu: true")
+    with pytest.raises(InputError, match=f"^fairseq-train: {expected}"):
+        commands.train_command(configurations.load(path), data, tmp_path, 0, ["--eval-bleu-args", arguments])
 
 
 def test_a_gpu_where_there_is_none(tmp_path: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +351,7 @@ def test_options_of_the_command_line_are_shared_too(tmp_path: Path) -> None:
 
 def test_train_command_of_several_gpus(tmp_path: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "available_gpus", lambda: 4)
-    configuration = configurations.load(configurations.CHECKOUT / "configs" / "nist_zh_en" / "dpn.yaml")
+    configuration = configurations.load(CHECKOUT / "configs" / "nist_zh_en" / "dpn.yaml")
     one, two, four = (commands.train_command(configuration, data, tmp_path, number, []) for number in (1, 2, 4))
     assert [commands.option(command, "--update-freq") for command in (one, two, four)] == ["4", "2", "1"]
     assert {commands.option(command, "--max-tokens") for command in (one, two, four)} == {"4000"}

@@ -14,3 +14,10 @@ def test_plain_text_has_no_tags(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predict, "labelled_texts", lambda data: preparation)
     with pytest.raises(InputError, match="best.pt: the model reads a part-of-speech tag .*prepare_entailment.sh --no-"):
         predict.predict(["a\tb"], "best.pt", None)
+
+
+@pytest.mark.parametrize("lines", ["a text", ["a", None], ["a", b"b"]], ids=repr)
+def test_what_is_no_text(monkeypatch: pytest.MonkeyPatch, lines: list[str]) -> None:
+    monkeypatch.setattr(predict, "labelled_texts", lambda data: LabelledTextsPreparation(texts=["text"]))
+    with pytest.raises(TypeError, match="^predict"):
+        predict.predict(lines, "best.pt", None)

@@ -15,6 +15,8 @@ from fairseq_plugins.experiments import configuration
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.files import sha256
 
+from .conftest import recorded
+
 
 def test_prepared_data_lacks_a_dictionary(data: PreparedData) -> None:
     (data.folder / "bin" / "dict.en.txt").unlink()
@@ -27,10 +29,10 @@ def test_the_data_of_a_configuration_is_not_prepared(tmp_path: Path) -> None:
     for name in ("_base.yaml", "small.yaml"):
         (tmp_path / name).write_text(content)
     small = configuration.load(tmp_path / "small.yaml")
-    with pytest.raises(InputError, match=r"data: no such folder; prepare the data by one of the scripts/prepare_\*.sh"):
+    with pytest.raises(InputError, match=r"data: no such folder; prepare the data by 'fairseq-plugins prepare'"):
         PreparedData.of(small)
     for name in ("small.yaml", "_base.yaml"):
-        (tmp_path / name).write_text("# Data: scripts/prepare_parallel.sh\n" + content)
+        (tmp_path / name).write_text("# Data: fairseq-plugins prepare parallel\n" + content)
         with pytest.raises(InputError, match=rf"prepare the data as the head of .*{name} says"):
             PreparedData.of(small)
 
@@ -59,31 +61,27 @@ FILES = (
 
 
 @pytest.fixture
-def recorded(data: PreparedData) -> PreparedData:
+def with_checksums(data: PreparedData) -> PreparedData:
     """Data with the checksums of its files."""
     for name in FILES:
         path = data.folder / name
         path.parent.mkdir(exist_ok=True)
         if not path.exists():
             path.write_text(f"{name} 1\n", encoding="utf-8")
-    files = {
-        name: {"bytes": (data.folder / name).stat().st_size, "sha256": sha256(data.folder / name)} for name in FILES
-    }
-    preparation = dataclasses.replace(data.preparation, files=files, splits={"train": {}, "valid": {}, "test": {}})
-    preparation.save(data.folder)
-    return PreparedData.load(data.folder)
+    splits = {"train": {}, "valid": {}, "test": {}}
+    return recorded(dataclasses.replace(data, preparation=dataclasses.replace(data.preparation, splits=splits)))
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_damaged_files_are_noticed_by_who_reads_them(recorded: PreparedData, name: str) -> None:
-    path = recorded.folder / name
+def test_damaged_files_are_noticed_by_who_reads_them(with_checksums: PreparedData, name: str) -> None:
+    path = with_checksums.folder / name
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     checks = {
-        "train": recorded.verify_training,
-        "test": lambda: recorded.verify("test"),
-        "translate": lambda: recorded.verify(""),
+        "train": with_checksums.verify_training,
+        "test": lambda: with_checksums.verify("test"),
+        "translate": lambda: with_checksums.verify(""),
     }
     readers = {"dict": ("train", "test", "translate"), "model": ("test", "translate"), "train": ("train",)}
     readers["test"] = ("test",)
@@ -95,18 +93,14 @@ def test_damaged_files_are_noticed_by_who_reads_them(recorded: PreparedData, nam
             check()
 
 
-def test_raw_text_may_be_deleted(recorded: PreparedData) -> None:
-    shutil.rmtree(recorded.folder / "raw")
-    recorded.verify("test")
-    shutil.rmtree(recorded.folder / "tokens")
+def test_raw_text_may_be_deleted(with_checksums: PreparedData) -> None:
+    shutil.rmtree(with_checksums.folder / "raw")
+    with_checksums.verify("test")
+    shutil.rmtree(with_checksums.folder / "tokens")
     with pytest.raises(InputError, match="tokens/test.en: missing"):
-        recorded.verify("test")
+        with_checksums.verify("test")
 
 
-def test_checksums_of_an_earlier_preparation(data: PreparedData) -> None:
-    (data.folder / "bin" / "test.de-en.de.bin").write_bytes(b"test")
-    assert data.training_checksums() == {
-        f"bin/dict.{language}.txt": sha256(data.folder / "bin" / f"dict.{language}.txt") for language in ("de", "en")
-    }
-    data.verify("test")
-    data.verify_training()
+def test_checksums_of_what_a_training_reads(with_checksums: PreparedData) -> None:
+    names = "bin/dict.de.txt", "bin/dict.en.txt", "bin/train.de-en.de.bin"
+    assert with_checksums.training_checksums() == {name: sha256(with_checksums.folder / name) for name in names}

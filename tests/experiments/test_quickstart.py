@@ -122,10 +122,10 @@ def test_max_update_must_be_positive() -> None:
 
 def test_updates_are_those_of_the_tasks_own_configurations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {quickstart.updates(task, "MC-RNN-3") for task in quickstart.TASKS.values()} == {1500}
-    folder = tmp_path / "configs" / "quickstart_summarization"
-    folder.mkdir(parents=True)
+    folder = tmp_path / "quickstart_summarization"
+    folder.mkdir()
     (folder / "mc_rnn_3.yaml").write_text("train: {arch: lstm, max-update: 7}")
-    monkeypatch.setattr(quickstart, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(quickstart, "CONFIGURATIONS", tmp_path)
     assert quickstart.updates(quickstart.TASKS["summarization"], "MC-RNN-3") == 7
 
 

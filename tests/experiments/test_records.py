@@ -12,10 +12,11 @@ import pytest
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import record_groups, records, results
-from fairseq_plugins.experiments.configuration import CHECKOUT, Configuration
+from fairseq_plugins.experiments.configuration import Configuration
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.experiments.record_groups import Figure
 from fairseq_plugins.experiments.records import Record
+from fairseq_plugins.package_files import CONFIGURATIONS
 
 SCORES = {
     "bleu_tokenized": 92.61,
@@ -35,7 +36,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def configuration() -> Configuration:
-    return configurations.load(CHECKOUT / "configs" / "quickstart" / "mc_rnn_3.yaml")
+    return configurations.load(CONFIGURATIONS / "quickstart" / "mc_rnn_3.yaml")
 
 
 @pytest.fixture
@@ -130,6 +131,12 @@ def test_options_that_differ(configuration: Configuration, data: PreparedData, w
     assert record_groups.group_of(configuration, [found]) is None
 
 
+def test_another_tokenizer_makes_another_run(configuration: Configuration, data: PreparedData, work: Path) -> None:
+    path = record(configuration, data, work, extra=["--sacrebleu-tokenize=char"])
+    assert path.stem == "seed_1_sacrebleu-tokenize_char"
+    assert records.load(path).differences == {"sacrebleu-tokenize": "char"}
+
+
 def test_options_without_effect_make_no_other_run(
     configuration: Configuration, data: PreparedData, work: Path, root: Path
 ) -> None:
@@ -206,7 +213,7 @@ def test_what_cannot_be_recorded(configuration: Configuration, data: PreparedDat
     results.write(tmp_path / "translated", {"bleu_tokenized": 1.0})
     with pytest.raises(InputError, match="tells of no training"):
         records.recordable(configuration, tmp_path / "translated", None)
-    other = configurations.load(CHECKOUT / "configs" / "quickstart" / "rnnsearch.yaml")
+    other = configurations.load(CONFIGURATIONS / "quickstart" / "rnnsearch.yaml")
     with pytest.raises(InputError, match="was trained with .*mc_rnn_3.yaml, not with .*rnnsearch.yaml"):
         records.recordable(other, work, None)
     (work / "train.jsonl").write_text('{"split": "valid"}\n{"split": "val\n', encoding="utf-8")
@@ -261,7 +268,7 @@ def test_a_record_makes_the_revision_of_the_next_one_no_other(tmp_path: Path, mo
     author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
     for arguments in (["init", "-q"], ["add", "."], [*author, "commit", "-q", "-m", "first"]):
         subprocess.run(["git", "-C", tmp_path, *arguments], check=True)
-    monkeypatch.setattr(results, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(results, "ROOT", tmp_path)
     revision = results.git_revision()
     for file, ending in zip(files, ("", "-dirty"), strict=True):
         file.write_text("2", encoding="utf-8")

@@ -12,7 +12,8 @@ import torch
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import results, train, training_statistics
-from fairseq_plugins.experiments.configuration import CHECKOUT
+from fairseq_plugins.limits import reached_limit
+from fairseq_plugins.package_files import CONFIGURATIONS
 
 PREFIX = "2026-11-21 02:32:21 | INFO |"
 LINES = {
@@ -62,6 +63,10 @@ def test_log_and_statistics_files_grow(tmp_path: Path, capsys: pytest.CaptureFix
     assert train.logged_parameters(tmp_path / "train.log") == 5654448
 
 
+def test_many_updates_are_easy_to_read() -> None:
+    assert reached_limit(1820, {}, 100, 0, 0) == "1,820 updates were done before, the limit of --max-update 100"
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -85,7 +90,7 @@ def test_a_training_has_ended_by_a_limit(options: list[str], reason: str | None)
 
 def test_the_model_that_a_training_starts_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    configuration = configurations.load(CHECKOUT / "configs" / "ptb" / "awd_lstm_finetuned.yaml")
+    configuration = configurations.load(CONFIGURATIONS / "ptb" / "awd_lstm_finetuned.yaml")
     path = configuration.train["finetune-from-model"].text
     with pytest.raises(InputError) as raised:
         train.check_first_model(configuration, ["fairseq-train", "--finetune-from-model", path])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import shutil
 from pathlib import Path
@@ -17,11 +16,13 @@ from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import fairseq_commands, results, train, training_record
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.experiments.training_record import TrainingRecord
+from fairseq_plugins.package_files import CONFIGURATIONS
+from tests.conftest import TINY_UPDATES
 
+from .conftest import pairs_data, recorded
 from .test_configuration import write
 
-CHECKPOINT = Path(__file__).resolve().parents[1] / "fixtures" / "checkpoints" / "rnnsearch.pt.gz"
-MODEL = """
+MODEL = f"""
 train:
   arch: rnnsearch_iwslt_de_en
   optimizer: adam
@@ -29,7 +30,7 @@ train:
   encoder-hidden-size: 16
   batch-size: 8
   update-freq: 2
-  max-update: 100
+  max-update: {TINY_UPDATES}
 """
 
 
@@ -39,11 +40,23 @@ def record(folder: Path, data: PreparedData, *extra: str, content: str = MODEL) 
 
 
 @pytest.fixture
-def begun(tmp_path: Path, data: PreparedData) -> TrainingRecord:
-    found = record(tmp_path, data)
-    found.save(tmp_path)
+def data(data: PreparedData) -> PreparedData:
+    """The same with the checksums of its files."""
+    return recorded(data)
+
+
+@pytest.fixture(scope="module")
+def record_of_model(tmp_path_factory: pytest.TempPathFactory) -> TrainingRecord:
+    """That of ``MODEL``, wherever it lies."""
+    folder = tmp_path_factory.mktemp("record")
+    return record(folder, recorded(pairs_data(folder / "data")))
+
+
+@pytest.fixture
+def begun(tmp_path: Path, record_of_model: TrainingRecord) -> TrainingRecord:
+    record_of_model.save(tmp_path)
     loaded = TrainingRecord.load(tmp_path)
-    assert loaded == found
+    assert loaded == record_of_model
     return loaded
 
 
@@ -90,11 +103,13 @@ def test_models_in_fairseqs_older_style(tmp_path: Path, data: PreparedData) -> N
 
 def test_other_data(begun: TrainingRecord, tmp_path: Path, data: PreparedData) -> None:
     (data.folder / "bin" / "test.de-en.de.bin").write_bytes(b"another test set")
-    assert begun.differences(record(tmp_path, data)) == []
+    assert begun.differences(record(tmp_path, recorded(data))) == []
     (data.folder / "bin" / "dict.de.txt").write_text("b 1\n", encoding="utf-8")
-    assert begun.differences(record(tmp_path, data)) == ["other prepared data (bin/dict.de.txt)"]
+    assert begun.differences(record(tmp_path, recorded(data))) == ["other prepared data (bin/dict.de.txt)"]
     (data.folder / "bin" / "train.de-en.de.bin").write_bytes(b"more")
-    assert begun.differences(record(tmp_path, data)) == ["other prepared data (bin/dict.de.txt and 1 more files)"]
+    assert begun.differences(record(tmp_path, recorded(data))) == [
+        "other prepared data (bin/dict.de.txt and 1 more files)"
+    ]
 
 
 def test_an_option_that_the_record_does_not_know(begun: TrainingRecord, tmp_path: Path, data: PreparedData) -> None:
@@ -105,11 +120,12 @@ def test_an_option_that_the_record_does_not_know(begun: TrainingRecord, tmp_path
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Path:
-    """A work folder with the checkpoint of a training of 1,820 updates."""
+def work(tmp_path: Path, record_of_model: TrainingRecord, tiny_checkpoint: Path) -> Path:
+    """A work folder of a training that has ended: what it was started with, and its last checkpoint."""
     folder = tmp_path / "work"
     (folder / "checkpoints").mkdir(parents=True)
-    (folder / "checkpoints" / "checkpoint_last.pt").write_bytes(gzip.decompress(CHECKPOINT.read_bytes()))
+    shutil.copyfile(tiny_checkpoint, folder / "checkpoints" / "checkpoint_last.pt")
+    record_of_model.save(folder)
     return folder
 
 
@@ -143,19 +159,22 @@ def test_a_finished_training_is_not_taken_for_another(
     work: Path, data: PreparedData, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_train(work, data)
-    said = capsys.readouterr().out
-    assert f"warning: {work / 'training.json'} is not there" in said
-    assert "1,820 updates were done before" in said
-    run_train(work, data)
-    assert "warning" not in capsys.readouterr().out, "once"
+    assert f"{TINY_UPDATES} updates were done before" in capsys.readouterr().out
     before = {path: path.read_bytes() for path in work.rglob("*") if path.is_file()}
     expected = r"was started otherwise: --encoder-hidden-size 16, not 32; .*another --work, or --restart"
     with pytest.raises(InputError, match=expected):
         run_train(work, data, "--encoder-hidden-size", "32")
     (data.folder / "bin" / "dict.en.txt").write_text("c 1\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"other prepared data \(bin/dict.en.txt\)"):
-        run_train(work, data)
+        run_train(work, recorded(data))
     assert {path: path.read_bytes() for path in work.rglob("*") if path.is_file()} == before
+
+
+def test_a_training_whose_record_is_missing_does_not_go_on(work: Path, data: PreparedData) -> None:
+    (work / "training.json").unlink()
+    with pytest.raises(InputError, match=r"training\.json: no such file, .*give another --work, or .* --restart"):
+        run_train(work, data)
+    assert sorted(path.name for path in work.iterdir()) == [".lock", "checkpoints"]
 
 
 def test_another_revision_is_said(work: Path, data: PreparedData, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,11 +224,11 @@ def test_results_of_an_earlier_moment_are_not_kept(
     results.update(work, bleu=30.0)
     run_train(work, data)
     assert results.load(work)["bleu"] == 30.0, "nothing was trained"
-    results.update(work, updates=updates - 100)
+    results.update(work, updates=updates - 1)
     run_train(work, data)
     assert results.load(work)["updates"] == updates and "bleu" not in results.load(work)
 
-    results.update(work, updates=updates - 100, bleu=30.0)
+    results.update(work, updates=updates - 1, bleu=30.0)
     monkeypatch.setattr(train.processes, "run", lambda *_, **__: 1)
     with pytest.raises(InputError, match="fairseq-train ended with exit status 1"):
         run_train(work, data, "--max-update", str(updates + 10))
@@ -235,8 +254,8 @@ def test_results_have_the_revision_that_computed_them(
 def test_results_name_the_configuration_wherever_they_are_read(
     work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = results.CHECKOUT / "configs" / "trec" / "rcrn.yaml"
-    monkeypatch.chdir(results.CHECKOUT / "configs")
+    own = CONFIGURATIONS / "trec" / "rcrn.yaml"
+    monkeypatch.chdir(CONFIGURATIONS)
     name = results.configuration_name(Path("trec", "rcrn.yaml"))
     assert name == "configs/trec/rcrn.yaml" and results.configuration_path({"config": name}) == own
     monkeypatch.chdir(work.parent)
@@ -302,12 +321,13 @@ def test_a_kill_within_a_restart_leaves_no_part_of_the_checkpoints(work: Path, m
 def test_checkpoints_know_their_dictionaries(work: Path, data: PreparedData) -> None:
     path = work / "checkpoints" / "checkpoint_last.pt"
     checkpoint = torch.load(path, weights_only=True)
+    del checkpoint["dictionaries"]  # as plain fairseq, whose checkpoints say nothing but their sizes
     with pytest.raises(InputError, match=r"dict.de.txt: 5 words .* knows 32: the dictionaries are of another size"):
         data.check_trained_on(checkpoint, path)
     for language in "de", "en":
         words = "".join(f"{language}{number} 1\n" for number in range(28))
         (data.folder / "bin" / f"dict.{language}.txt").write_text(words, encoding="utf-8")
-    data.check_trained_on(checkpoint, path)  # it says nothing but their sizes
+    data.check_trained_on(checkpoint, path)
     from fairseq.data import Dictionary
 
     fairseq_plugins.register()  # has dictionaries keep checksums

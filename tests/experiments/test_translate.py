@@ -77,3 +77,9 @@ def test_a_command_that_fails_is_one_sentence(plain: PreparedData, monkeypatch: 
     monkeypatch.setattr(translate.processes, "run", run)
     with pytest.raises(InputError, match="^fairseq-interactive ended with exit status 1: RuntimeError: too dark$"):
         translate.translate(["a"], "x.pt", plain, 0)
+
+
+@pytest.mark.parametrize("lines", ["a", ["a", None]], ids=repr)
+def test_what_is_no_text(plain: PreparedData, lines: list[str]) -> None:
+    with pytest.raises(TypeError, match="^translate"):
+        translate.translate(lines, "x.pt", plain, 0)

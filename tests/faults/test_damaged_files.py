@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -20,19 +18,21 @@ from fairseq_plugins.experiments import results
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.experiments.training_record import TrainingRecord
 from fairseq_plugins.files import read_lines, sha256, write_json
+from tests.conftest import TranslationData
 
-FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "checkpoints"
 CONFIGURATION = "train:\n  arch: rnnsearch_iwslt_de_en\n  lr: 1e-3\ngenerate: {beam: 5}\n"
 PLACES = (0.0, 0.1, 0.5, 0.9, 0.999)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(
+    tiny_translation_data: TranslationData, tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A folder with one of every kind of file that the project reads."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "bin").mkdir()
     (folder / "tokens").mkdir()
-    dictionary = (FIXTURES / "dict.txt").read_bytes()
+    dictionary = (tiny_translation_data.separate / "dict.xx.txt").read_bytes()
     for language in "de", "en":
         (folder / "bin" / f"dict.{language}.txt").write_bytes(dictionary)
         (folder / "bin" / f"train.de-en.{language}.bin").write_bytes(bytes(range(200)))
@@ -41,7 +41,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = {name: {"bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)} for name in names}
     PairsPreparation("de", "en", bpe="none", files=files, splits={"test": {}, "train": {}}).save(folder)
     (folder / "model.yaml").write_text(CONFIGURATION, encoding="utf-8")
-    (folder / "checkpoint.pt").write_bytes(gzip.decompress((FIXTURES / "rnnsearch.pt.gz").read_bytes()))
+    shutil.copyfile(tiny_checkpoint, folder / "checkpoint.pt")
     (folder / "text.gz").write_bytes(gzip.compress("\n".join(f"Satz {n}" for n in range(2000)).encode()))
     write_json(folder / "results.json", {"updates": 5, "bleu_tokenized": 30.0})
     TrainingRecord({"lr": [0.1]}, {"max_tokens": [4000]}, {}, None).save(folder)
@@ -116,12 +116,3 @@ def test_a_dictionary_that_is_none(whole: Path, tmp_path: Path) -> None:
         path.write_text(content, encoding="utf-8")
         with pytest.raises(InputError, match="dict.txt"):
             check_dictionaries(checkpoint, "checkpoint.pt", [path])
-
-
-def test_records_of_an_earlier_version_are_read(whole: Path, tmp_path: Path) -> None:
-    content = json.loads((whole / "preparation.json").read_text(encoding="utf-8"))
-    del content["files"]
-    folder = shutil.copytree(whole, tmp_path / "copy")
-    (folder / "preparation.json").write_text(json.dumps(content), encoding="utf-8")
-    assert dataclasses.replace(Preparation.load(whole), files={}) == Preparation.load(folder)
-    prepared(folder)

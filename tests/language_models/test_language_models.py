@@ -16,8 +16,8 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_plugins.corpora.running_text import RunningTextPreparation, RunningTextRun
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.language_models import cache
-from fairseq_plugins.language_models.__main__ import main
 from fairseq_plugins.language_models.cache import THETAS, CacheSettings, search, searched_settings, settings_file
+from fairseq_plugins.language_models.command import main
 from fairseq_plugins.language_models.evaluation import LanguageModel, Reading, by_line
 from fairseq_plugins.language_models.sampling import sample
 from tests.commands import train_in_process
@@ -186,6 +186,16 @@ def test_samples(model: LanguageModel) -> None:
 def test_unknown_words_of_a_prompt(model: LanguageModel, caplog: pytest.LogCaptureFixture) -> None:
     assert sample(model, tokens=5, seed=1, prompt="zebra ba")[0].startswith("<unk> ba")
     assert "the prompt has words that the model does not know, and reads as <unk>: zebra" in caplog.text
+
+
+@pytest.mark.parametrize("value", [None, 5, b"a"], ids=repr)
+def test_what_is_no_text(model: LanguageModel, value: object) -> None:
+    with pytest.raises(TypeError, match=rf"^the prompt is {value!r}, not a text"):
+        sample(model, 3, 1, prompt=value)
+    with pytest.raises(TypeError, match=rf"^encoded: text 1 of the list \(from 0\) is {value!r}, not a text"):
+        model.encoded(["a", value], "it")
+    with pytest.raises(TypeError, match="^encoded takes a list of texts"):
+        model.encoded("a word", "it")
 
 
 def test_empty_lines_are_drawn(tmp_path: Path) -> None:

@@ -239,13 +239,13 @@ def test_the_san_memory_keeps_positions_apart() -> None:
     assert mean_cosine(None) < 0.4 < 0.6 < mean_cosine(1.0)
 
 
-def test_a_checkpoint_from_before_these_options_keeps_the_old_scales() -> None:
+def test_scales_that_nobody_names_are_matched() -> None:
     cfg = Namespace(encoder_embed_dim=8, decoder_embed_dim=8, encoder_attention_heads=2, decoder_attention_heads=2)
     model = DoublePathModel.build_model(cfg, make_task())
-    assert (cfg.san_input_scale, cfg.cross_memory) == (1.0, "plain")
-    assert model.encoder.paths["san"].input_scale == model.decoder.paths["san"].input_scale == 1.0
-    assert not model.decoder.paths["san"].matches_memory
-    assert model.decoder.paths["cnn"].layers[0].attentions["san"].memory_scale == 1.0
+    assert (cfg.san_input_scale, cfg.cross_memory) == (None, "matched")
+    assert model.encoder.paths["san"].input_scale == model.decoder.paths["san"].input_scale == pytest.approx(8**0.5)
+    assert model.decoder.paths["san"].matches_memory
+    assert model.decoder.paths["cnn"].layers[0].attentions["san"].memory_scale != 1.0
 
 
 def test_san_paths_can_start_at_another_scale() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 import torch
@@ -13,7 +14,8 @@ from fairseq.token_generation_constraints import pack_constraints
 from torch import Tensor
 
 from fairseq_plugins.errors import InputError
-from tests.models.tasks import WORDS, make_task, pad
+from fairseq_plugins.modules import RECURRENT_KINDS
+from tests.models.tasks import WORDS, build_architecture, make_task, pad
 from tests.models.test_double_path import make_model as make_double_path
 from tests.models.test_recurrent_language_model import make_model as make_language_model
 from tests.models.test_recurrent_seq2seq import make_model as make_recurrent
@@ -30,6 +32,22 @@ MODELS: dict[str, Callable[..., FairseqEncoderDecoderModel]] = {
     ),
     "dpn": lambda **given: make_double_path(encoder_paths="cnn,san", decoder_paths="cnn,san", **given),
 }
+SIZES = {
+    f"{side}_{name}": 8 for side in ("encoder", "decoder") for name in ("embed_dim", "hidden_size", "ffn_embed_dim")
+} | {"decoder_out_embed_dim": 8, "encoder_layers": 1, "decoder_layers": 1}
+OF_FAIRSEQ: dict[str, dict[str, object]] = {
+    "lstm": SIZES,
+    "transformer": SIZES | {"encoder_attention_heads": 2, "decoder_attention_heads": 2},
+    "fconv": SIZES | dict.fromkeys(("encoder_layers", "decoder_layers"), "[(8, 3)]"),
+}
+LEAST = {1: 7, 2: 12, 3: 16}
+"""Order of n-grams → how many words an output has at least, so that a model that forbids nothing repeats some."""
+
+
+def of_fairseq(architecture: str) -> FairseqEncoderDecoderModel:
+    """One of fairseq's own models, untrained."""
+    torch.manual_seed(9)
+    return build_architecture(architecture, make_task(), **OF_FAIRSEQ[architecture]).eval()
 
 
 def generate(
@@ -38,10 +56,12 @@ def generate(
     beam: int = 1,
     search: Search | None = None,
     ids: Sequence[int] | None = None,
+    limits: Mapping[str, int] | None = None,
     **given: Tensor,
 ) -> list[list[tuple[list[int], float]]]:
     """Tokens and scores of the hypotheses of each sentence, the best first."""
-    generator = SequenceGenerator(list(models), DICTIONARY, beam_size=beam, max_len_b=LONGEST, search_strategy=search)
+    limits = {"max_len_b": LONGEST, **(limits or {})}
+    generator = SequenceGenerator(list(models), DICTIONARY, beam_size=beam, search_strategy=search, **limits)
     source = pad(batch, "left", PAD, max(map(len, batch)))
     sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
     sample["id"] = torch.tensor(list(ids or range(len(batch))))
@@ -147,3 +167,64 @@ def test_diverse_groups_over_several_batches(kind: str) -> None:
     expected = [hypotheses([sentence], [0])[0] for sentence in BATCH]
     assert hypotheses(BATCH, [0, 1, 2]) == expected
     assert hypotheses(BATCH, [7, 3, 11]) == expected, "the second batch of a set"
+
+
+def repeated(tokens: Sequence[int], size: int) -> list[tuple[int, ...]]:
+    """The n-grams that are there more than once."""
+    ngrams = Counter(tuple(tokens[start : start + size]) for start in range(len(tokens) - size + 1))
+    return [ngram for ngram, times in ngrams.items() if times > 1]
+
+
+REPEATING = {
+    **{
+        kind: lambda kind=kind: make_recurrent(encoder_recurrent_layer=kind, decoder_recurrent_layer=kind, seed=9)
+        for kind in sorted(RECURRENT_KINDS)
+    },
+    "output attention": lambda: make_recurrent(decoder_attention="output", seed=9),
+    "dpn": lambda: MODELS["dpn"](seed=9),
+    **{name: lambda name=name: of_fairseq(name) for name in OF_FAIRSEQ},
+}
+
+
+@pytest.mark.parametrize("size", LEAST)
+@pytest.mark.parametrize("kind", REPEATING)
+def test_no_ngram_is_there_twice(kind: str, size: int) -> None:
+    """By counting: in every hypothesis of every sentence, also where others of the batch are finished."""
+    model = REPEATING[kind]()
+    limits = {"max_len_b": LEAST[size] + 3, "min_len": LEAST[size]}
+    batch = sorted(BATCH, key=len, reverse=True)  # fairseq's lstm wants it so
+    for beam in 1, 4:
+        free = generate([model], batch, beam, limits=limits)
+        assert any(repeated(tokens, size) for row in free for tokens, _ in row), "there is something to forbid"
+        found = generate([model], batch, beam, limits=limits | {"no_repeat_ngram_size": size})
+        assert [len(row) for row in found] == [beam] * len(BATCH)
+        assert [repeated(tokens, size) for row in found for tokens, _ in row] == [[]] * (beam * len(BATCH))
+        assert all(tokens.index(EOS) == len(tokens) - 1 >= LEAST[size] for row in found for tokens, _ in row)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_ngrams_are_those_of_a_sentence_alone(kind: str) -> None:
+    model = MODELS[kind](seed=11)
+    limits = {"max_len_b": 14, "min_len": 2, "no_repeat_ngram_size": 2}
+    together = generate([model], BATCH, 4, limits=limits)
+    lengths = {max(len(tokens) for tokens, _ in row) for row in together}
+    assert len(lengths) > 1, "one is finished before another"
+    for row, sentence in zip(together, BATCH, strict=True):
+        [alone] = generate([model], [sentence], 4, limits=limits)
+        assert [tokens for tokens, _ in row] == [tokens for tokens, _ in alone]
+        assert [score for _, score in row] == pytest.approx([score for _, score in alone], abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_prefix_may_repeat_itself_and_is_not_repeated(kind: str) -> None:
+    model = MODELS[kind](seed=11)
+    prefixes = torch.tensor([[4, 4, 5], [6, 9, 6], [7, PAD, PAD]])
+    limits = {"min_len": 6, "no_repeat_ngram_size": 1}
+    for beam in 1, 4:
+        found = generate([model], BATCH, beam, limits=limits, prefix_tokens=prefixes)
+        for row, prefix in zip(found, prefixes.tolist(), strict=True):
+            forced = [word for word in prefix if word != PAD]
+            for tokens, score in row:
+                written = tokens[len(forced) :]
+                assert tokens[: len(forced)] == forced and score > float("-inf")
+                assert len(set(written)) == len(written) and not set(written) & set(forced)

@@ -1,4 +1,4 @@
-"""``python -m fairseq_plugins options``."""
+"""``fairseq-plugins options``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_documentation_lists_the_options_of_all_kinds() -> None:
     for name, kind in RECURRENT_KINDS.items():
         assert f"`{name}`" in page
         if dataclasses.fields(kind.options):
-            remedy = f"put the output of COLUMNS=110 python -m fairseq_plugins options {name} there"
+            remedy = f"put the output of COLUMNS=110 fairseq-plugins options {name} there"
             assert joined(options_text(name)) in page, remedy
 
 

@@ -26,7 +26,7 @@ TINY = dict.fromkeys(["encoder_embed_dim", "encoder_hidden_size", "decoder_embed
 @pytest.mark.parametrize(
     ("model", "option"), [(RecurrentSeq2SeqModel, "order"), (DoublePathModel, "activation_dropout")]
 )
-def test_a_checkpoint_of_an_earlier_version_lacks_later_options(model: type, option: str) -> None:
+def test_options_that_came_after_a_checkpoint_take_their_defaults(model: type, option: str) -> None:
     """fairseq hands over the options of the checkpoint as they are where the architecture has a name of its own."""
     options = OmegaConf.structured(model.__dataclass)
     values = {key: value for key, value in OmegaConf.to_container(options).items() if key != option}
@@ -35,6 +35,7 @@ def test_a_checkpoint_of_an_earlier_version_lacks_later_options(model: type, opt
     built = model.build_model(cfg, make_task())
     whole = model.build_model(options, make_task())
     assert {name: p.shape for name, p in built.named_parameters()} == {n: p.shape for n, p in whole.named_parameters()}
+    assert cfg[option] == options[option]
 
 
 def test_a_checkpoint_says_what_its_layers_are_also_where_the_architecture_is_the_models_own_name() -> None:
@@ -43,18 +44,6 @@ def test_a_checkpoint_says_what_its_layers_are_also_where_the_architecture_is_th
     build_model(whole.model, make_task(left_pad_target=False))
     assert (whole.model.encoder_channels, whole.model.encoder_connection_init) == (4, "identity")
     assert whole.model.decoder_channels is None, "LSTM layers have none"
-
-
-def test_an_earlier_checkpoint_of_a_models_own_name_is_what_it_was() -> None:
-    """fairseq fills its copy with the defaults of today."""
-    whole = make_configuration("double_path", encoder_embed_dim=8, decoder_embed_dim=8)
-    later = {"san_input_scale", "cross_memory"}
-    earlier = {name: value for name, value in whole.model.items() if name not in later}
-    checkpoint = OmegaConf.create({**OmegaConf.to_container(whole), "model": earlier})
-    built = build_model(checkpoint.model, make_task(), from_checkpoint=True)
-    assert built.encoder.paths["san"].input_scale == 1
-    now = build_model(whole.model, make_task(), from_checkpoint=True)
-    assert now.encoder.paths["san"].input_scale == pytest.approx(8**0.5)
 
 
 def parsed(*arguments: str) -> Namespace:
@@ -146,10 +135,10 @@ def test_kinds_may_share_an_option_but_not_its_name_alone(monkeypatch: pytest.Mo
         made = dataclasses.make_dataclass("Options", [("cell", type_of_cell, option(default, "another cell", **more))])
         monkeypatch.setitem(RECURRENT_KINDS, kind_name, RecurrentKind(kind_name, "", made, None))
 
-    add("toy", str, "sru", choices=["sru", "gru"], before="gru")
+    add("toy", str, "sru", choices=["sru", "gru"])
     [field] = [field for field in dataclasses.fields(recurrent_layer_options()) if field.name == "cell"]
     help_of_both = "cell inside the layers (dilated_rnn, ho_rnn, mc_rnn, rcrn: lstm); another cell (toy: sru)"
-    assert field.metadata == {"help": help_of_both, "before": "gru"}
+    assert field.metadata == {"help": help_of_both}
     [inner] = [each for each in field.type.__args__ if each is not type(None)]
     assert [choice.value for choice in inner] == ["lstm", "gru", "rnn", "sru"]
     add("bad", int, 3)

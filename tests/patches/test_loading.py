@@ -119,10 +119,3 @@ def test_vectors_are_not_read_again(tmp_path: Path, unpatch: Callable[[object, s
     unpatch(models, "build_model")
     with fault_of(tell_models_of_checkpoints, InputError):
         models.build_model(whole.model, task, from_checkpoint=True)
-
-
-def test_earlier_versions_did_not_look_at_options_that_no_layer_has() -> None:
-    whole = make_configuration("recurrent_seq2seq", channels=4, **TINY)
-    with pytest.raises(InputError, match="--channels is an option of mc_rnn layers"):
-        models.build_model(whole.model, make_task(left_pad_target=False))
-    models.build_model(whole.model, make_task(left_pad_target=False), from_checkpoint=True)

@@ -81,7 +81,7 @@ def test_an_ended_training_gets_no_more_updates(
 
 
 def test_a_checkpoint_without_the_count_is_gone_on_from(running_text: Path, tmp_path: Path) -> None:
-    """fairseq's own, and those of earlier versions: the count begins anew."""
+    """fairseq's own: the count begins anew."""
     ended = updates(train(running_text, tmp_path, "--patience", 2))
     path = tmp_path / "checkpoint_last.pt"
     checkpoint = torch.load(path, weights_only=True)

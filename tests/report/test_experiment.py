@@ -16,8 +16,7 @@ from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import results
 from fairseq_plugins.experiments.prepared_data import PreparedData
-from fairseq_plugins.report import __main__ as command
-from fairseq_plugins.report import experiment, sections
+from fairseq_plugins.report import command, experiment, sections
 from fairseq_plugins.report import page as pages
 from fairseq_plugins.report.page import Drawing, Report, ReportTable, Sample
 from fairseq_plugins.scoring.metrics import Metric
@@ -141,7 +140,7 @@ def test_samples_that_are_not_of_the_data_are_refused(work: Path, data: Prepared
     with pytest.raises(InputError) as raised:
         experiment.spread_samples(work)
     assert str(raised.value) == (
-        f"{translation}: 1 translations of 11 sentences; translate them again with scripts/evaluate.sh"
+        f"{translation}: 1 translations of 11 sentences; translate them again with 'fairseq-plugins evaluate'"
     )
 
 
@@ -216,7 +215,7 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
         command.main([str(tmp_path)])
     message = str(raised.value)
     assert message.startswith(f"{tmp_path / 'results.json'}: no such file; ")
-    assert "scripts/train.sh" in message
+    assert "fairseq-plugins train" in message
     assert not list(tmp_path.iterdir())
 
 

@@ -36,6 +36,7 @@ def test_systems_of_a_table_read_their_own_data(tmp_path: Path, monkeypatch: pyt
         (work / "generate").mkdir(parents=True)
         for file in "test.tok.en", "test.en":
             (work / "generate" / file).write_text(f"w1 {name}\n")
+        (work / "generate" / "test.log_probabilities.en").write_text("-1 -1 -1\n")
         (work / "model.pt").write_text("")
         found = {"command": f"fairseq-train '{data}/bin'", "checkpoint": str(work / "model.pt")}
         results.write(work, found)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import unicodedata
 
 import pytest
 from rouge_score.rouge_scorer import RougeScorer as Peer
 
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.scoring.metrics import Outputs, References
 from fairseq_plugins.scoring.rouge import Rouge, corpus_rouge, sentence_rouge, signature
 
@@ -32,7 +34,7 @@ def test_empty_sides_score_nothing() -> None:
 def test_only_ascii_letters_and_digits_count() -> None:
     assert f1("# points", "## points") == (100.0, 0.0, 100.0)
     assert f1("#", "#") == (0.0, 0.0, 0.0)
-    assert f1("cafe", "café") == (0.0, 0.0, 0.0), "the accent cuts the word: 'caf'"
+    assert f1("cafe", "café", tokenizer="rouge-score") == (0.0, 0.0, 0.0), "the accent cuts the word: 'caf'"
     assert f1("U.S. STOCKS", "u s stocks") == (100.0, 100.0, 100.0)
 
 
@@ -93,3 +95,113 @@ def test_headlines_are_scored_by_rouge_against_several_references() -> None:
     assert scores["rouge_intervals"]["ROUGE-1"] == [100, 100]
     alone = Rouge().scores(Outputs(hypotheses, hypotheses), References(text[:1], text[:1]))
     assert alone["rouge1"] == 50
+
+
+# Other languages than English
+
+
+def counted(hypothesis: str, reference: str, language: str) -> dict[str, float]:
+    """ROUGE-1, -2 and -L of one sentence, as an evaluation has them."""
+    scores = Rouge().scores(
+        Outputs([hypothesis], [hypothesis]), References([[reference]], [[reference]], language=language)
+    )
+    assert "|tok:nfc,lc,unicode-words,unspaced-characters|" in scores["rouge_signature"]
+    return {name: scores[name] for name in ("rouge1", "rouge2", "rougeL")}
+
+
+def f(matching: int, of_hypothesis: int, of_reference: int) -> float:
+    """F1 in percent of a number of matches."""
+    return round(200 * matching / (of_hypothesis + of_reference), 2)
+
+
+@pytest.mark.parametrize(
+    ("language", "hypothesis", "reference", "words", "pairs", "longest"),
+    [
+        # पुलिस ने and को match, and the order of all three: 3 of 4 and 5 words; of pairs पुलिस ने alone.
+        ("hi", "पुलिस ने उसे को।", "पुलिस ने दो चोरों को पकड़ा", (3, 4, 6), (1, 3, 5), (3, 4, 6)),
+        # Vowels are marks: كَتَبَ is one word. It and الدَّرْسَ match; of pairs none.
+        ("ar", "كَتَبَ المُعَلِّمُ الدَّرْسَ", "كَتَبَ الوَلَدُ الدَّرْسَ اليَوْمَ.", (2, 3, 4), (0, 2, 3), (2, 3, 4)),
+        # Written with combining diaeresis here and composed there; "größe" and "über" match in this order.
+        ("de", "Gro\u0308ße u\u0308ber alles", "größe geht über", (2, 3, 3), (0, 2, 2), (2, 3, 3)),
+        # Seven characters with their marks, ส วั ส ดี ค รั บ, and six, ส วั ส ดี ค่ ะ: four match, in pairs three.
+        ("th", "สวัสดีครับ", "สวัสดีค่ะ", (4, 7, 6), (3, 6, 5), (4, 7, 6)),
+        # 警察抓住小偷 and 警察昨天抓住了两名小偷: six of 6 and 11 characters; pairs 警察, 抓住, 小偷.
+        ("zh", "警察抓住小偷", "警察昨天抓住了两名小偷", (6, 6, 11), (3, 5, 10), (6, 6, 11)),
+        # 경찰이 and 잡았다 match, of three and four words; no pair of them.
+        ("ko", "경찰이 도둑을 잡았다", "경찰이 어제 강도를 잡았다.", (2, 3, 4), (0, 2, 3), (2, 3, 4)),
+        # Latin words and numbers among Chinese are words: 他 在 google 工 作 3 年, 她 在 google 工 作.
+        ("zh", "他在Google工作3年", "她在 google 工作。", (4, 7, 5), (3, 6, 4), (4, 7, 5)),
+        # コ ー ヒ ー を 飲 む, 茶 を 飲 む: three match.
+        ("ja", "コーヒーを飲む", "茶を飲む", (3, 7, 4), (2, 6, 3), (3, 7, 4)),
+        # ຂອບ ໃຈ by characters: ຂ ອ ບ ໃ ຈ, and with ຫ ຼ າ ຍ.
+        ("lo", "ຂອບໃຈ", "ຂອບໃຈເດີ", (5, 5, 7), (4, 4, 6), (5, 5, 7)),
+        # ភា សា, and ភា សា ខ្មែ រ.
+        ("km", "ភាសា", "ភាសា\u200bខ្មែរ", (2, 2, 4), (1, 1, 3), (2, 2, 4)),
+    ],
+)
+def test_partial_overlaps_by_hand(
+    language: str,
+    hypothesis: str,
+    reference: str,
+    words: tuple[int, int, int],
+    pairs: tuple[int, int, int],
+    longest: tuple[int, int, int],
+) -> None:
+    expected = {"rouge1": f(*words), "rouge2": f(*pairs), "rougeL": f(*longest)}
+    assert counted(hypothesis, reference, language) == expected
+    # Without a language the letters of the references decide.
+    if language != "de":
+        assert counted(hypothesis, reference, "sum") == expected
+    composed = unicodedata.normalize("NFD", hypothesis)
+    assert counted(composed, reference, language) == expected
+
+
+def test_english_is_that_of_rouge_score_whatever_letters_occur() -> None:
+    hypotheses, references = ["Größe naïve 警察 café", "Die Größe"], ["Größe Naïve 警察 cafe über", "die größe"]
+    peer = Peer(["rouge1", "rouge2", "rougeL"])
+    rows = [peer.score(reference, line) for line, reference in zip(hypotheses, references, strict=True)]
+    for language in ("en", "eng", "EN_us"):
+        metric, lines = Rouge(), References([references], [references], language=language)
+        found = metric.statistics(Outputs(hypotheses, hypotheses), lines)
+        assert found[:, :3].tolist() == [[100 * row[name].fmeasure for name in row] for row in rows]
+        assert "|tok:lc,a-z0-9|" in metric.signature(metric.main, lines)
+
+
+def remark(language: str, *lines: str, tokenizer: str | None = None) -> str:
+    """The one line that says what is counted, and why."""
+    (line,) = Rouge().tokenized_by(tokenizer).remarks(References([lines], [lines], language=language))
+    return line
+
+
+def test_one_line_says_why() -> None:
+    english, all_letters = "ROUGE counts runs of a-z and 0-9, as rouge-score does, since ", "ROUGE counts words of all"
+    assert remark("eng", "größe").startswith(f"{english}the target language is 'eng' (--rouge-tokenize ")
+    assert remark("de", "size").startswith(all_letters) and "since the target language is 'de'" in remark("de", "size")
+    # Nine letters of ten are ASCII, then nine of eleven: a decomposed letter is one, and not ASCII.
+    nine = "abcdefghi"
+    assert remark("sum", f"{nine}ü 17").startswith(english + "'sum' is no language, and nine tenths")
+    assert remark("sum", f"{nine}u\u0308u\u0308").startswith(all_letters)
+    assert "since 'sum' is no language, and less than nine tenths" in remark("sum", "ひらがな")
+    assert "since the target language is not known" in remark("", "x")
+    assert remark("sum", "").startswith(english)
+    assert "since --rouge-tokenize says so" in remark("en", "x", tokenizer="unicode")
+    assert remark("en", "x", tokenizer="unicode").startswith(all_letters)
+
+
+def test_the_tokenizer_can_be_named() -> None:
+    references = References([["größe"]], [["größe"]], language="de")
+    outputs = Outputs(["gr e"], ["gr e"])
+    assert Rouge().scores(outputs, references)["rouge1"] == 0
+    scores = Rouge().tokenized_by("rouge-score").scores(outputs, references)
+    assert scores["rouge1"] == 100 and "|tok:lc,a-z0-9|" in scores["rouge_signature"]
+    assert (
+        Rouge().tokenized_by("rouge-score").only("rougeL").signature(Rouge().main, references)
+        == (scores["rouge_signature"])
+    )
+    with pytest.raises(InputError, match="rouge-tokenize unicod: choose one of rouge-score, unicode; did you mean"):
+        Rouge().tokenized_by("unicod")
+
+
+def test_stemming_of_words_of_all_letters() -> None:
+    assert f1("Größe falling", "größe falls", tokenizer="unicode", stemmer=True) == (100.0, 100.0, 100.0)
+    assert f1("Größe falling", "größe falls", tokenizer="unicode") == (50.0, 0.0, 50.0)

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_plugins.analysis import __main__ as analysis
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import evaluate, train, translate
 from fairseq_plugins.files import read_lines
+from fairseq_plugins.report import analyses as analysis
 from fairseq_plugins.scoring.metrics import read_numbers
 from tests.commands import CHECKOUT, output_lines, run_command, run_in_process
 from tests.conftest import TranslationData
@@ -131,7 +131,7 @@ def test_analyses_of_a_checkpoint_and_its_report(trained: Trained, tmp_path: Pat
     for name in "alignments", "channel-attention":
         prefix = tmp_path / "figures" / name
         if name == "alignments":
-            command = ["python", "-m", "fairseq_plugins.analysis", name, *options, "--output", prefix]
+            command = ["python", "-m", "fairseq_plugins", "analysis", name, *options, "--output", prefix]
             assert run_command(command).stderr == ""
         else:
             assert run_in_process(analysis.main, name, *options, "--output", prefix).stderr == ""
@@ -164,7 +164,7 @@ def test_analyses_of_a_checkpoint_and_its_report(trained: Trained, tmp_path: Pat
     ):
         finished = run_in_process(analysis.main, *wrong, "--output", tmp_path / "nothing", status=1)
         assert finished.stderr.startswith("error: ") and finished.stderr.count("\n") == 1 and message in finished.stderr
-    command = ["python", "-m", "fairseq_plugins.analysis", *wrong, "--output", tmp_path / "nothing"]
+    command = ["python", "-m", "fairseq_plugins", "analysis", *wrong, "--output", tmp_path / "nothing"]
     assert run_command(command, status=1).stderr == finished.stderr, "nothing else is said by the command as a whole"
     assert not list(tmp_path.glob("nothing*"))
 

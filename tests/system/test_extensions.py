@@ -38,7 +38,6 @@ train:
 generate:
   beam: 2
   batch-size: 64
-  score-reference: true
 evaluate: {metric: toy_perplexity}
 """
 
@@ -80,7 +79,7 @@ def test_a_metric_and_a_layer_go_through_all_scripts(folder: Path) -> None:
     printed = output_lines((work / "generate" / "test.log").read_text(encoding="utf-8"), "P")
     numbers = [float(text) for line in printed.values() for text in line.split()]
     assert len(printed) == 101
-    # fairseq's numbers are logarithms to the base 2, of the reference's tokens: a perplexity as it should be.
+    # fairseq's numbers are logarithms to the base 2.
     assert results["toy_perplexity"] == pytest.approx(2 ** -(sum(numbers) / len(numbers)), abs=0.01)
     assert 1 < results["toy_perplexity"] < 30, "there are 24 words"
     assert f"{results['toy_perplexity']:.2f}" in shown and "toy perplexity: nrefs:1|toy_perplexity" in shown
@@ -92,7 +91,16 @@ def test_a_metric_and_a_layer_go_through_all_scripts(folder: Path) -> None:
     run(folder, "report", work)
     page = (work / "report.html").read_text(encoding="utf-8")
     assert ">toy perplexity<" in page and f"{results['toy_perplexity']:.2f}" in page
-    command = ["python", "-m", "fairseq_plugins.analysis", "alignments", checkpoint, "--output", folder / "alignments"]
+    command = [
+        "python",
+        "-m",
+        "fairseq_plugins",
+        "analysis",
+        "alignments",
+        checkpoint,
+        "--output",
+        folder / "alignments",
+    ]
     run_command(command)
     assert "<svg" in (folder / "alignments_1.svg").read_text(encoding="utf-8")
     translated = run(folder, "translate", work, "--gpus", 0, stdin="ba bi\n")
@@ -105,7 +113,7 @@ def test_a_metric_and_a_layer_go_through_all_scripts(folder: Path) -> None:
     files = [part for name in ("source", "reference") for part in (f"--{name}", folder / "two")]
     (folder / "two").write_text("a b\nc\n")
     compared = run_command(
-        ["python", "-m", "fairseq_plugins.analysis", "compare", "--metric", "toy_perplexity", *map(str, files)]
+        ["python", "-m", "fairseq_plugins", "analysis", "compare", "--metric", "toy_perplexity", *map(str, files)]
         + ["--system", f"worse={worse}", f"better={better}", "--output", str(folder / "compared")],
         FAIRSEQ_PLUGINS_EXTENSIONS=str(folder / "toy_perplexity.py"),
     ).stdout

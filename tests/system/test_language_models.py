@@ -12,7 +12,7 @@ import torch
 
 from fairseq_plugins.checkpoints import read_checkpoint
 from fairseq_plugins.experiments import evaluate, train
-from fairseq_plugins.report import __main__ as report
+from fairseq_plugins.report import command as report
 from fairseq_plugins.report.curves import LearningCurves
 from tests.commands import CHECKOUT, USER_DIR, run_command, run_in_process, train_in_process
 from tests.texts import training

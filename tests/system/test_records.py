@@ -22,7 +22,7 @@ def test_a_run_is_recorded(tiny_translation_data: TranslationData, tmp_path: Pat
     environment = {"PYTHON": sys.executable, "FAIRSEQ_PLUGINS_RESULTS": str(tmp_path / "results")}
 
     refused = run_in_process(evaluate.main, *arguments, "--record", status=1)
-    assert "no such file; train with scripts/train.sh first" in refused.stderr
+    assert "no such file; run 'fairseq-plugins train' first" in refused.stderr
     scripts = CHECKOUT / "scripts"
     run_command([scripts / "train.sh", *arguments, "--max-update", "2", "--seed", "5"], **environment)
     finished = run_command([scripts / "evaluate.sh", *arguments, "--record", "--beam", "2"], **environment)

@@ -17,7 +17,7 @@ from fairseq_plugins.corpora.builtin.facts import TASKS, generate
 from fairseq_plugins.experiments import evaluate, predict, train
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.files import read_lines
-from fairseq_plugins.report import __main__ as report
+from fairseq_plugins.report import command as report
 from fairseq_plugins.scoring.metrics import Outputs, References, metric_named
 from tests.commands import CHECKOUT, run_command, run_in_process
 

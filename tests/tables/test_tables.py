@@ -11,8 +11,8 @@ import pytest
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as config
 from fairseq_plugins.experiments import fairseq_commands as commands
-from fairseq_plugins.experiments.configuration import CHECKOUT
 from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.package_files import ROOT
 from fairseq_plugins.tables.measures import Scores
 from fairseq_plugins.tables.rows import SeededRun, p_over_seeds, results_of
 from fairseq_plugins.tables.tables import TABLES, SmallScale, load_small_scale, load_table, with_data
@@ -41,7 +41,7 @@ def test_the_tables_that_can_be_reproduced() -> None:
 def test_rows_have_a_configuration_or_say_why_not(name: str) -> None:
     table = load_table(name)
     assert table.title and table.rows
-    assert (CHECKOUT / table.verdict).is_file(), "the page that says what holds of the paper's claims"
+    assert (ROOT / table.verdict).is_file(), "the page that says what holds of the paper's claims"
     systems = [row.system for row in table.rows]
     assert len(set(systems)) == len(systems)
     for row in table.rows:

@@ -77,6 +77,7 @@ class Work:
             written[split] = made
             write(work / "generate" / f"{split}.tok.en", made)
             write(work / "generate" / f"{split}.en", made)
+            write(work / "generate" / f"{split}.log_probabilities.en", ["-1"] * len(made))
             scores = {"checkpoint": "gone.pt", "generate_command": "fairseq-generate x"}
             if self.metric == "rouge":
                 rouge = corpus_rouge(made, [self.references[split]])
@@ -249,7 +250,7 @@ def test_a_metric_of_a_users_own_of_which_less_is_better(tmp_path: Path, monkeyp
         "  - {system: Large, config: corpus/large.yaml, toy_perplexity: 7.5}\n"
         "  - {system: Small, config: corpus/small.yaml, toy_perplexity: 9.25}\n"
     )
-    monkeypatch.setattr(tables, "CHECKOUT", tmp_path / "checkout")
+    monkeypatch.setattr(tables, "CONFIGURATIONS", configs)
     monkeypatch.setattr(tables, "TABLES", configs / "tables")
     work = Work(tmp_path)
     for name, surprise, perplexity in ("large", 2.0, 7.39), ("small", 1.0, 2.72):

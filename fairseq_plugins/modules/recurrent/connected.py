@@ -32,18 +32,12 @@ class ConnectedOptions:
         "how far an update by Adam moves connections that start as the identity (--connection state); 1: as far as "
         "other weights",
         minimum=0,
-        before=1.0,
     )
 
 
-def connection_start(default: str, before: str | None = None) -> Any:
-    """The option that says how the connections of a kind start.
-
-    Args:
-        default: of the kind
-        before: what models of the kind did that were trained before there was the option
-    """
-    return option(default, "how the connections start (--connection state)", choices=CONNECTION_INITS, before=before)
+def connection_start(default: str) -> Any:
+    """The option that says how the connections of a kind start, with the kind's ``default``."""
+    return option(default, "how the connections start (--connection state)", choices=CONNECTION_INITS)
 
 
 class ConnectedRNN(RecurrentNetwork):

@@ -23,7 +23,7 @@ class HigherOrderOptions(ConnectedOptions):
     """What HO-RNN can be asked for."""
 
     order: int = option(3, "earlier outputs that are read at every step, the last ones", minimum=1)
-    connection_init: str = connection_start("orthogonal", before="orthogonal")
+    connection_init: str = connection_start("orthogonal")
     lags: str | None = option(None, "which earlier outputs are read at every step, in the place of --order: 1,256")
 
 

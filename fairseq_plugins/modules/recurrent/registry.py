@@ -80,9 +80,7 @@ RECURRENT_KINDS: dict[str, RecurrentKind] = {}
 """All kinds that have been registered, by name."""
 
 
-def option(
-    default: Any, help: str, choices: Sequence[str] | None = None, minimum: float | None = None, before: Any = None
-) -> Any:
+def option(default: Any, help: str, choices: Sequence[str] | None = None, minimum: float | None = None) -> Any:
     """A field of a kind's dataclass of options, an int, float or string or one of these or None.
 
     Args:
@@ -90,9 +88,8 @@ def option(
         help: what it is.
         choices: the strings that it can be.
         minimum: the smallest number that it can be.
-        before: the value of models that were trained before there was this option, if that is not the default.
     """
-    metadata = {"help": help, "choices": choices, "minimum": minimum, "before": before}
+    metadata = {"help": help, "choices": choices, "minimum": minimum}
     return field(default=default, metadata={name: value for name, value in metadata.items() if value is not None})
 
 

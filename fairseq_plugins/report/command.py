@@ -1,30 +1,47 @@
-"""``scripts/report.sh``: a page about one experiment, or about several side by side."""
+"""``fairseq-plugins report``: a page about one experiment, or about several side by side."""
 
 from __future__ import annotations
-
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
 
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..command_parser import CommandParser
 from ..errors import InputError
 from ..experiments import results
-from ..experiments.command_line import ScriptParser, main_of
+
+_NOTES = """\
+The file needs nothing else, no network either. Sample translations need the prepared data that the model was trained on
+to be where it was."""
+
+
+def parser() -> CommandParser:
+    """The command line."""
+    options = CommandParser(
+        "report",
+        "Writes an experiment's report, and prints where it is: one HTML file with its scores, learning curves, "
+        "sample translations and commands.",
+        ("work/quickstart/mc_rnn_3", "MC-RNN=work/a/mc_rnn_3 RNNSearch=work/a/rnnsearch --output report.html"),
+        _NOTES,
+    )
+    options.add_argument(
+        "work",
+        nargs="+",
+        metavar="WORK or NAME=WORK",
+        help="the work folder of 'train' and 'evaluate'; several experiments are put side by side, under these names",
+    )
+    options.add_argument(
+        "--output", type=Path, metavar="FILE", help="the report (default, of one experiment: WORK/report.html)"
+    )
+    options.add_argument("--title", metavar="TEXT", help="of the page")
+    options.add_argument("--subtitle", metavar="TEXT", help="the line below the title")
+    options.add_argument("--notice", metavar="TEXT", help="what must not be overlooked")
+    return options
 
 
 def main(arguments: Sequence[str]) -> None:
     """Writes the report and prints where."""
-    parser = ScriptParser("report")
-    parser.add_argument("work", nargs="+")
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--title")
-    parser.add_argument("--subtitle")
-    parser.add_argument("--notice")
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     works = dict(map(named, options.work))
     if len(works) < len(options.work):
         raise InputError(f"{' '.join(options.work)}: two have one name; give others, as in NAME=WORK")
@@ -60,7 +77,3 @@ def named(given: str) -> tuple[str, Path]:
     if not equals or Path(given).is_dir():
         return Path(given).name, Path(given)
     return name, Path(folder)
-
-
-if __name__ == "__main__":
-    main_of(main)

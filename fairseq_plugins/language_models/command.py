@@ -1,16 +1,6 @@
-"""Trained language models at work; ``scripts/evaluate.sh``, ``perplexity.sh`` and ``generate_text.sh`` run this.
-
-python -m fairseq_plugins.language_models score CHECKPOINT --subset test [--cache]
-python -m fairseq_plugins.language_models perplexity CHECKPOINT < text
-python -m fairseq_plugins.language_models generate CHECKPOINT --tokens 200
-"""
+"""``fairseq-plugins perplexity`` and ``generate-text``, and ``score``, by which ``evaluate`` reads a set."""
 
 from __future__ import annotations
-
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
 
 import argparse
 import dataclasses
@@ -20,13 +10,15 @@ import time
 from pathlib import Path
 
 from fairseq_plugins.checkpoints import checkpoint_of
+from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments.command_line import main_of, standard_input, started
+from fairseq_plugins.experiments.command_line import standard_input, started
 
 
 def main(arguments: list[str]) -> None:
     """The command line: see ``--help``."""
-    options = _parser().parse_args(arguments)
+    name, *remaining = arguments
+    options = parsers()[name].parse_args(remaining)
     if not options.checkpoint.is_file():
         raise InputError(f"{options.checkpoint}: no such checkpoint")
     started(options.checkpoint, sys.stderr)
@@ -113,31 +105,36 @@ def _device(gpus: int | None) -> str:
     return "cuda" if gpus != 0 and torch.cuda.is_available() else "cpu"
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m fairseq_plugins.language_models", description="Trained language models at work."
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, run, text in (
-        ("score", _score, "how probable each token of a prepared set is"),
-        ("perplexity", _perplexity, "the perplexity of the text on the standard input, or its bits per character"),
-        ("generate", _generate, "draws text"),
-    ):
-        command = commands.add_parser(name, help=text, description=text)
+def parsers() -> dict[str, CommandParser]:
+    """The command lines of the three."""
+    known = {
+        "score": CommandParser("score", "Prints how probable each token of a prepared set is to a language model."),
+        "perplexity": CommandParser(
+            "perplexity",
+            "Prints the perplexity of the standard input to a trained language model, or its bits per character.",
+            ("work/quickstart_language_model/mc_rnn_3 < text",),
+            "The text is prepared as that of the training was. Each line's end counts as a token.",
+        ),
+        "generate-text": CommandParser(
+            "generate-text",
+            "Draws text from a trained language model. The same seed draws the same text.",
+            ('work/quickstart_language_model/mc_rnn_3 --prompt "my brother" --tokens 40',),
+        ),
+    }
+    for name, run in ("score", _score), ("perplexity", _perplexity), ("generate-text", _generate):
+        command = known[name]
         command.set_defaults(run=run)
-        command.add_argument("checkpoint", type=checkpoint_of, metavar="CHECKPOINT")
-        command.add_argument("--data", type=Path, metavar="DIR", help="prepared data; that of the training by default")
         command.add_argument(
-            "--gpus", type=int, choices=(0, 1), help="0 for the CPU; a GPU where there is one by default"
+            "checkpoint", type=checkpoint_of, metavar="CHECKPOINT", help="a file, or a work folder for its best"
         )
-        if name == "generate":
-            command.add_argument("--tokens", type=int, default=200, metavar="N", help="default: %(default)s")
-            command.add_argument("--prompt", default="", metavar="TEXT", help="how the first line begins")
-            command.add_argument("--temperature", type=float, default=1.0, metavar="X", help="default: %(default)s")
-            command.add_argument("--top-k", type=int, metavar="N", help="draw from the N most probable tokens alone")
-            command.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
-            continue
-        cache = command.add_argument_group("continuous cache")
+        command.add_argument(
+            "--data", type=Path, metavar="DIR", help="the prepared data (default: what the checkpoint was trained on)"
+        )
+        command.add_argument(
+            "--gpus", type=int, choices=(0, 1), help="0 for the CPU, 1 for a GPU (default: a GPU where there is one)"
+        )
+    for name in ("score", "perplexity"):
+        cache = known[name].add_argument_group("continuous cache")
         cache.add_argument(
             "--cache",
             action="store_true",
@@ -146,12 +143,18 @@ def _parser() -> argparse.ArgumentParser:
         cache.add_argument("--cache-window", type=int, metavar="N", help="words that it holds; its own choice: 500")
         cache.add_argument("--cache-theta", type=float, metavar="X", help="how much likeness counts: 1.0")
         cache.add_argument("--cache-weight", type=float, metavar="X", help="lambda, its share: 0.1")
-        if name == "score":
-            command.add_argument("--subset", default="test", metavar="NAME", help="default: %(default)s")
-        else:
-            command.add_argument("--words", action="store_true", help="each token with its surprise in bits, too")
-    return parser
-
-
-if __name__ == "__main__":
-    main_of(main)
+    known["score"].add_argument("--subset", default="test", metavar="NAME", help="default: %(default)s")
+    known["perplexity"].add_argument("--words", action="store_true", help="each token with its surprise in bits, too")
+    generate = known["generate-text"]
+    generate.add_argument(
+        "--tokens",
+        type=int,
+        default=200,
+        metavar="N",
+        help="words or characters, the lines' ends among them (default: %(default)s)",
+    )
+    generate.add_argument("--prompt", default="", metavar="TEXT", help="how the first line begins")
+    generate.add_argument("--temperature", type=float, default=1.0, metavar="X", help="default: %(default)s")
+    generate.add_argument("--top-k", type=int, metavar="N", help="draw from the N most probable tokens alone")
+    generate.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
+    return known

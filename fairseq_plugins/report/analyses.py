@@ -1,30 +1,23 @@
-"""``python -m fairseq_plugins.analysis COMMAND``: one command for each analysis; ``--help`` lists them.
+"""``fairseq-plugins analysis COMMAND``: one command for each analysis; ``--help`` lists them.
 
-The numbers are the analyses' (this room), the figures :mod:`fairseq_plugins.report.drawings`': this command, which
-nobody imports, puts both together.
+The numbers are the analyses', the figures :mod:`.drawings`': this puts both together.
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
 import argparse
 import importlib
-import logging
 import os
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 from .. import extensions
-from ..errors import InputError, report_input_errors
+from ..analysis.result import Analysis
+from ..command_parser import CommandParser
+from ..errors import InputError
 from ..experiments import results
 from ..files import atomic_file, write_json
-from ..versions import add_version_argument
-from .result import Analysis
 
 COMMANDS = {
     "channel-attention": "which channels of an MC-RNN encoder are attended to at each step (MC-RNN, Figure 3)",
@@ -37,38 +30,46 @@ COMMANDS = {
     "memory": "how far the past is from an output, in networks of given dilations (DilatedRNN, Section 3)",
     "speed": "training and decoding speeds, from results.json",
 }
+_ANALYSES = f"{__package__.rpartition('.')[0]}.analysis"
 FORMATS = ("svg", "png", "pdf")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def parser() -> CommandParser:
+    """The command line, without the options of the single analyses."""
+    return _parser({})
+
+
+def main(arguments: Sequence[str]) -> None:
     """Runs one of :data:`COMMANDS`."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    parser = argparse.ArgumentParser(prog="python -m fairseq_plugins.analysis", allow_abbrev=False)
-    add_version_argument(parser)
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     modules = {}
+    # The others would only be waited for.
+    if (name := "".join(arguments[:1])) in COMMANDS:
+        extensions.load()
+        # Here, before the analysis imports the models, which make options of the layers that there are.
+        results.load_extensions_of(part for part in arguments if part.endswith(".pt"))
+        modules[name] = importlib.import_module(f"{_ANALYSES}.{name.replace('-', '_')}")
+    parsed = _parser(modules).parse_args(arguments)
+    check_prefix(parsed.output)
+    write(parsed.command, modules[parsed.command].run(parsed), parsed.output, parsed.format)
+
+
+def _parser(modules: Mapping[str, ModuleType]) -> CommandParser:
+    """Args:
+    modules: the analyses whose options are to be known, by their commands
+    """
+    options = CommandParser("analysis", "Figures and numbers: what trained models do, and how their outputs differ.")
+    commands = options.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser
+    )
     for name, text in COMMANDS.items():
-        subparser = subparsers.add_parser(
-            name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
-        )
-        # The others would only be waited for.
-        if name in arguments[:1]:
-            extensions.load()
-            # Here, before the analysis imports the models, which make options of the layers that there are.
-            results.load_extensions_of(part for part in arguments if part.endswith(".pt"))
-            modules[name] = importlib.import_module(f"{__package__}.{name.replace('-', '_')}")
-            modules[name].add_arguments(subparser)
-            subparser.add_argument(
+        command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+        if name in modules:
+            modules[name].add_arguments(command)
+            command.add_argument(
                 "--output", required=True, metavar="PREFIX", help="PREFIX.json takes the numbers, PREFIX.svg the figure"
             )
-            subparser.add_argument(
-                "--format", choices=FORMATS, default="svg", help="the figure's format (default: svg)"
-            )
-    parsed = parser.parse_args(arguments)
-    check_prefix(parsed.output)
-    # fairseq reports at INFO that it loads a checkpoint and that optional packages are missing.
-    logging.disable(logging.INFO)
-    write(parsed.command, modules[parsed.command].run(parsed), parsed.output, parsed.format)
+            command.add_argument("--format", choices=FORMATS, default="svg", help="the figure's format (default: svg)")
+    return options
 
 
 def check_prefix(prefix: str) -> None:
@@ -94,8 +95,8 @@ def write(command: str, analysis: Analysis, prefix: str, kind: str) -> None:
         prefix: of the files' names; folders that do not exist are made.
         kind: of the figures, one of :data:`FORMATS`.
     """
-    from ..report.drawings import DRAWINGS
-    from ..report.style import rendered
+    from .drawings import DRAWINGS
+    from .style import rendered
 
     figures = {
         f"{prefix}{panel.ending}.{kind}": rendered(DRAWINGS[command](panel.content), kind) for panel in analysis.panels
@@ -109,7 +110,3 @@ def write(command: str, analysis: Analysis, prefix: str, kind: str) -> None:
         # Of several figures each is named.
         lines += [*([path] if panel.ending else []), *panel.lines]
     print("\n".join([*lines, *([analysis.text] if analysis.text else [])]))
-
-
-if __name__ == "__main__":
-    report_input_errors(main)

@@ -1,0 +1,138 @@
+"""The one command, ``fairseq-plugins``; ``python -m fairseq_plugins`` is the same.
+
+What a command needs is imported when it is the one that runs: help does not wait for PyTorch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import NamedTuple
+
+from .command_parser import PROGRAM
+from .errors import InputError, nearest, report_input_errors
+from .missing import explain_missing_packages
+from .startup import prepare_command
+from .versions import add_version_argument
+
+
+class Command(NamedTuple):
+    """One of the commands.
+
+    Attributes:
+        module: below this package; it has ``main(arguments)``, and ``parser()``, which reads them
+        summary: what it does, in half a sentence
+        name: of the command in a module that has several
+    """
+
+    module: str
+    summary: str
+    name: str | None = None
+
+    def run(self, arguments: Sequence[str]) -> None:
+        """Runs it."""
+        self._load().main(arguments if self.name is None else [self.name, *arguments])
+
+    def parser(self) -> argparse.ArgumentParser:
+        """Its options."""
+        module = self._load()
+        return module.parser() if self.name is None else module.parsers()[self.name]
+
+    def _load(self) -> ModuleType:
+        return importlib.import_module(f".{self.module}", __package__)
+
+
+COMMANDS = {
+    "quickstart": Command("experiments.quickstart", "train two models on a built-in corpus, translate, score"),
+    "train": Command("experiments.train", "train the model of a configuration"),
+    "evaluate": Command("experiments.evaluate", "translate or classify a test set, and score it"),
+    "translate": Command("experiments.translate", "translate the standard input with a trained model"),
+    "predict": Command("experiments.predict", "classify the standard input with a trained model"),
+    "perplexity": Command("language_models.command", "how probable a text is to a language model", "perplexity"),
+    "generate-text": Command("language_models.command", "draw text from a language model", "generate-text"),
+    "score": Command("language_models.command", "how probable each token of a prepared set is", "score"),
+    "report": Command("report.command", "write an HTML page about one experiment, or several"),
+    "reproduce": Command("tables.workflow", "train and evaluate every row of a paper's table"),
+    "analysis": Command("report.analyses", "where models look, significance, scores by length, …"),
+    "average": Command("checkpoints", "average checkpoints of one training"),
+    "word-overlap": Command("experiments.word_overlap", "the baseline that a ranker has to beat"),
+    "options": Command("options", "the options of an architecture or a recurrent layer"),
+    "check": Command("installation", "what works here, and what each layer runs on"),
+    "completion": Command("completion", "print a script that completes these commands in a shell"),
+}
+PREPARATIONS = {
+    "parallel": Command("corpora.parallel_text", "parallel text of your own"),
+    "text": Command("corpora.running_text", "running text of your own, for language models"),
+    "labelled_texts": Command("corpora.labelled_tables", "labelled texts of your own: a table or JSON lines"),
+    "iwslt14_de_en": Command("corpora.iwslt14", "IWSLT'14 German-English"),
+    "nist_zh_en": Command("corpora.nist", "NIST Chinese-English"),
+    "gigaword": Command("corpora.gigaword", "Gigaword headlines"),
+    "ptb": Command("corpora.ptb", "Penn Treebank, words or characters"),
+    "trec": Command("corpora.trec", "TREC's questions"),
+    "sst": Command("corpora.sst", "the Stanford Sentiment Treebank"),
+    "imdb": Command("corpora.imdb", "IMDb's reviews"),
+    "reviews": Command("corpora.reviews", "one of 16 sets of reviews"),
+    "entailment": Command("corpora.entailment", "SNLI or SciTail"),
+    "answer_selection": Command("corpora.answer_selection", "WikiQA or TrecQA"),
+    "copy_memory": Command("corpora.generated_sequences", "the copy memory problem", "copy_memory"),
+    "pixels": Command("corpora.generated_sequences", "MNIST's digits, pixel by pixel", "pixels"),
+}
+
+PREPARE = "prepare a data set, or text of your own"
+
+
+def main() -> None:
+    """Runs the command line."""
+    prepare_command()
+    report_input_errors(lambda: run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Runs one command.
+
+    Raises:
+        InputError: something that the user gave cannot be used, or a package is not installed.
+    """
+    with explain_missing_packages():
+        command, remaining = _chosen(arguments)
+        command.run(remaining)
+
+
+def _chosen(arguments: Sequence[str]) -> tuple[Command, Sequence[str]]:
+    if arguments[:1] == ["prepare"]:
+        summaries = {name: command.summary for name, command in PREPARATIONS.items()}
+        return _named(PREPARATIONS, arguments[1:], _parser("prepare", "NAME", summaries))
+    summaries = {"prepare": PREPARE}
+    summaries |= {name: command.summary for name, command in COMMANDS.items()}
+    return _named(COMMANDS, arguments, _parser("", "COMMAND", summaries))
+
+
+def _named(
+    commands: dict[str, Command], arguments: Sequence[str], parser: argparse.ArgumentParser
+) -> tuple[Command, Sequence[str]]:
+    if not arguments:
+        parser.print_help(sys.stderr)
+        sys.exit(2)
+    name, *remaining = arguments
+    if name in commands:
+        return commands[name], remaining
+    if name.startswith("-"):
+        parser.parse_args([name])
+    raise InputError(f"there is no {parser.prog} {name}{nearest(name, commands)}")
+
+
+def _parser(name: str, what: str, summaries: dict[str, str]) -> argparse.ArgumentParser:
+    width = max(map(len, summaries)) + 2
+    lines = [f"  {known:<{width}}{summary}" for known, summary in summaries.items()]
+    program = f"{PROGRAM} {name}".rstrip()
+    parser = argparse.ArgumentParser(
+        prog=program,
+        usage=f"{program} {what} ...",
+        description="\n".join([f"{what} is one of", "", *lines, "", f"'{program} {what} --help' says more of one."]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_version_argument(parser)
+    return parser

@@ -1,0 +1,54 @@
+"""Which language the name of a corpus's side stands for.
+
+Names are free: ``de``, ``deu`` and ``DE_at`` are German, ``title`` and ``sum`` are no languages, though ``sum`` is the
+code of one that about nobody means. So a name counts as a language if it is a code of two letters in use (ISO 639-1;
+``in``, once Indonesian, is not), if it says its script (``arb_Arab``), or if there are rules for it here.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+MOSES = frozenset(
+    "as bn ca cs de el en es et fi fr ga gu hi hu is it ja kn ko lt lv ml mni mr nl or pa pl pt ro ru sk sl sv ta tdt "
+    "te yue zh".split()
+)
+"""The languages whose abbreviations, apostrophes or letters sacremoses knows."""
+
+
+@functools.cache
+def language_code(name: str) -> str | None:
+    """The code of the language that a name stands for: ``de`` of ``deu``, ``zh`` of ``cmn_Hans``; None of no language.
+
+    Args:
+        name: of a side of a corpus, as in ``--tgt-lang``
+    """
+    # Not at the head of the file: it takes a tenth of a second, and few commands ask.
+    import langcodes
+
+    try:
+        tag = langcodes.Language.get(name)
+        # The languages of a group have its rules: Mandarin (cmn) those of Chinese.
+        group = langcodes.Language.get(langcodes.standardize_tag(name, macro=True)).language
+    except langcodes.LanguageTagError:
+        return None
+    code, given = tag.language, re.split("[-_]", name)[0].lower()
+    if not tag.is_valid() or code is None or (len(given) == 2 and given != code):
+        return None
+    if code in MOSES or group not in MOSES:
+        return code if code in MOSES or len(code) == 2 or tag.script else None
+    return group
+
+
+def moses_language(name: str) -> str:
+    """The language whose rules Moses has for a side of a corpus: English where its name is no language.
+
+    Where there are no rules for the language Moses has general ones, with English abbreviations.
+    """
+    return language_code(name) or "en"
+
+
+def has_moses_rules(name: str) -> bool:
+    """Whether Moses has rules for the language that a name stands for; true where it stands for none."""
+    return moses_language(name) in MOSES

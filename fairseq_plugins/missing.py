@@ -1,0 +1,59 @@
+"""Packages that are not installed: which extra brings them. Standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+
+from .errors import InputError
+from .package_files import IS_CHECKOUT
+
+EXTRAS = {
+    "torch": "layers",
+    "fairseq": "train",
+    "langcodes": "train",
+    "lxml": "train",
+    "nltk": "train",
+    "omegaconf": "train",
+    "pytrec_eval": "train",
+    "regex": "train",
+    "rouge_score": "train",
+    "sacrebleu": "train",
+    "sacremoses": "train",
+    "scipy": "train",
+    "sentencepiece": "train",
+    "sklearn": "train",
+    "subword_nmt": "train",
+    "tqdm": "train",
+    "jinja2": "report",
+    "matplotlib": "report",
+    "jieba": "chinese",
+    "opencc": "chinese",
+    "snakemake": "workflow",
+    "shtab": "train",
+}
+"""What is imported → the extra of this package that brings it."""
+
+
+@contextlib.contextmanager
+def explain_missing_packages() -> Iterator[None]:
+    """Makes one sentence of an import that fails because an extra is not installed.
+
+    Raises:
+        InputError: the sentence.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        raise InputError(f"{package} is not installed for {sys.executable}: {remedy(EXTRAS[package])}") from error
+
+
+def remedy(extra: str) -> str:
+    """How an extra is installed."""
+    if IS_CHECKOUT:
+        return "run scripts/install.sh" + ("" if extra in ("layers", "train", "report") else f" --extras {extra}")
+    return f"pip install 'fairseq-plugins[{extra}]'"

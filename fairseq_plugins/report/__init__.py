@@ -1,0 +1,1 @@
+"""HTML pages about experiments: numbers of the analyses as figures, learning curves, samples."""

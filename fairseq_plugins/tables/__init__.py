@@ -1,0 +1,1 @@
+"""The papers' tables: what they hold, and the workflow that trains their rows."""
