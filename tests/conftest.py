@@ -80,8 +80,6 @@ def tiny_translation_data(tmp_path_factory: pytest.TempPathFactory) -> Translati
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The last checkpoint of an RNNSearch of 16 features, trained for a moment and once for a test session."""
-    import fairseq_plugins  # noqa: F401 - registers the architectures
-
     folder = tmp_path_factory.mktemp("tiny_checkpoint")
     sizes = [f"--{side}-{name}=16" for side in ("encoder", "decoder") for name in ("embed-dim", "hidden-size")]
     training = "--optimizer adam --lr 5e-3 --batch-size 25 --cpu --disable-validation --no-epoch-checkpoints"

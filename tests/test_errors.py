@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.errors import InputError, last_words, report_input_errors, system_error
+from fairseq_plugins.errors import INTERRUPTED, InputError, last_words, report_input_errors, system_error
 from tests.commands import CHECKOUT, run_command
 
 
@@ -91,7 +91,7 @@ def test_ctrl_c_while_a_command_is_imported(tmp_path: Path) -> None:
         command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, timeout=60
     )
     assert finished.stderr == "interrupted\n"
-    assert finished.returncode == -signal.SIGINT
+    assert finished.returncode == INTERRUPTED
 
 
 @pytest.mark.skipif(
@@ -155,7 +155,7 @@ def test_last_words(output: list[str], words: str) -> None:
 
 
 def test_an_error_of_ours_under_a_command_that_is_not() -> None:
-    program = "from fairseq_plugins.errors import InputError, show_input_errors\nshow_input_errors()\n"
+    program = "from fairseq_plugins.errors import INTERRUPTED, InputError, show_input_errors\nshow_input_errors()\n"
     finished = run_command(["python", "-c", program + "raise InputError('no')"], status=1)
     assert finished.stderr == "error: no\n"
     finished = run_command(["python", "-c", program + "1 / 0"], status=1)
@@ -172,8 +172,8 @@ def test_an_error_of_ours_under_a_command_that_is_not() -> None:
 def test_where_nothing_is_installed(tmp_path: Path) -> None:
     """A Python without fairseq says what to do, whatever module it looks for first."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
-    for module in ("fairseq_plugins", "fairseq_plugins.analysis"):
-        command = [tmp_path / "bin" / "python", "-m", module, "options"]
+    for arguments in (["options"], ["analysis", "seeds"]):
+        command = [tmp_path / "bin" / "python", "-m", "fairseq_plugins", *arguments]
         finished = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
         assert finished.returncode == 1
         assert re.fullmatch(r"error: fairseq is not installed for .*: run scripts/install.sh.*\n", finished.stderr)

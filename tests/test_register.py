@@ -11,8 +11,8 @@ import importlib, pkgutil, sys
 import fairseq_plugins, fairseq_plugins.modules, fairseq_plugins.kernels
 for room in (fairseq_plugins.modules, fairseq_plugins.kernels):
     for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
-        # Triton is another package, which its kernels alone import.
-        if not module.name.endswith("triton"):
+        # Triton is another package, which the GPUs' kernels alone import, when one is chosen.
+        if module.name.rpartition(".")[2] not in ("triton", "cuda_graph"):
             importlib.import_module(module.name)
 """
 REGISTRIES = """

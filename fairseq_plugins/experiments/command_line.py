@@ -12,6 +12,7 @@ from typing import TextIO
 from ..corpora.builtin import SUFFIXES, TEXT
 from ..errors import InputError, report_input_errors
 from ..files import lines_of, refuse_colon
+from ..startup import prepare_command
 from .builtin_corpora import COMMANDS
 from .processes import own_command
 
@@ -63,6 +64,7 @@ def started(what: object, stream: TextIO | None = None) -> None:
 
 def run_module(main: Callable[[list[str]], None]) -> None:
     """Runs the entry point of a module that only our own commands start, with what the command line says."""
+    prepare_command()
     report_input_errors(lambda: main(sys.argv[1:]))
 
 

@@ -6,11 +6,6 @@ that one alone visible to the command. A lock says who has which; it goes with t
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
 import os
 import sys
 import tempfile

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
 import argparse
 from pathlib import Path
 

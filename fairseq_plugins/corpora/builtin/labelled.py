@@ -7,11 +7,6 @@ Each of ``train.tsv``, ``valid.tsv`` and ``test.tsv`` has a first line with the 
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from fairseq_plugins.startup import prepare_command
-
-    prepare_command()
-
 import argparse
 from pathlib import Path
 
