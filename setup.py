@@ -34,7 +34,6 @@ setup(
         "Jinja2>=3.1,<4",
         "lxml>=5.0,<7",
         "matplotlib>=3.8,<4",
-        "ninja>=1.11,<2",
         "nltk>=3.8,<4",
         "numpy>=1.26,<3",
         "pytrec-eval-terrier>=0.5.6,<0.6",

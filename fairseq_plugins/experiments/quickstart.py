@@ -25,7 +25,7 @@ from .command_line import ScriptParser, builtin_corpus, main_of, script, work_fo
 from .configuration import CHECKOUT
 from .decoding import decoding_of
 from .prepared_data import PreparedData
-from .quickstart_steps import heading, options_of_training, show_samples, step, train_side_by_side
+from .quickstart_steps import heading, options_of_training, show_kernels, show_samples, step, train_side_by_side
 
 SYSTEMS = {"MC-RNN-3": "mc_rnn_3", "RNNSearch": "rnnsearch"}
 LEAD = 8
@@ -81,10 +81,12 @@ def main(arguments: list[str]) -> None:
 
         other = quickstart_language_model if options.task == TEXT else quickstart_classification
         work = work_of(other.FOLDER, options.work, options.seed, other.SYSTEMS.values())
+        show_kernels()
         return other.run(work, options.sentence, options.max_update, options.seed, options.record)
     task = TASKS[options.task]
     work = work_of(task.configurations, options.work, options.seed, SYSTEMS.values())
     started = time.monotonic()
+    show_kernels()
 
     text, data = work / "text", work / "data"
     heading("A corpus from a grammar: sentences, tokens, BPE")

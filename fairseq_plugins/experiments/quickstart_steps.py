@@ -32,6 +32,13 @@ def step(command: Sequence[object]) -> None:
         sys.exit(status)
 
 
+def show_kernels() -> None:
+    """Says on which kernels the trainings will run, and compiles them, so that not both trainings wait for it."""
+    from ..kernels.summary import summary  # imports PyTorch
+
+    print(summary(), flush=True)
+
+
 def options_of_training(max_update: int | None, seed: int | None) -> list[object]:
     """What a quick start asks of each training beside its configuration.
 

@@ -2,7 +2,8 @@
 
 ``--cpu --distributed-world-size N`` trains with N processes, ``--replace-unk`` copies unknown words. And checkpoints
 keep checksums of their dictionaries, and need no files of word vectors. On CPUs the smallest numbers count as zero, and
-Adam is one kernel. ``apply()`` is called when the package registers itself, after ``compat.apply()``.
+Adam is one kernel. A training says which kernels it runs on. ``apply()`` is called when the package registers itself,
+after ``compat.apply()``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ def apply() -> None:
     from .dictionary_checksums import keep_dictionary_checksums
     from .flushed_denormals import flush_denormals
     from .fused_adam import fuse_adam
+    from .kernels_line import say_kernels
     from .unknown_words import replace_unknown_words
 
     train_data_parallel_on_cpu()
@@ -23,3 +25,4 @@ def apply() -> None:
     tell_models_of_checkpoints()
     flush_denormals()
     fuse_adam()
+    say_kernels()
