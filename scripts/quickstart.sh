@@ -15,8 +15,8 @@
 #   --record         also writes both runs to results/, for docs/results.md; then run scripts/update_docs.sh
 #
 # Takes 5 to 6 minutes on 2 CPU cores (classification 1, language_model 2) after the installation, which fetches PyTorch and may compile fairseq. $PYTHON
-# (python3 by default; 3.10, 3.11 or 3.12) is the interpreter that .venv is made of; if the project is already installed
-# for it, it is used as it is.
+# (python3 by default, or python3.12, 3.11 or 3.10 where python3 is another) is the interpreter that .venv is made of; if
+# the project is already installed for it, it is used as it is.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 [[ ${1:-} != --help && ${1:-} != -h ]] || { print_help; exit 0; }
