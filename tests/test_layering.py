@@ -64,7 +64,7 @@ OURS = {
         *("corpora", "scoring", "kernels", "modules", "models", "experiments"),
     ),
     "report": ("errors", "files", "terminal", "samples", "corpora", "scoring", "experiments", "analysis"),
-    "tables": ("errors", "files", "versions", "scoring", "experiments", "analysis", "report"),
+    "tables": ("errors", "files", "versions", "fairseq_program", "scoring", "experiments", "analysis", "report"),
     "documentation": (
         *("errors", "files", "terminal", "register"),
         *("scoring", "kernels", "modules", "models", "experiments", "report", "tables"),

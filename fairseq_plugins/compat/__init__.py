@@ -16,6 +16,7 @@ def apply() -> None:
 
     from fairseq.modules import transformer_layer
 
+    from .asserted_copies import copy_checkpoints_without_assertions
     from .bfloat16 import allow_bfloat16_without_tpu
     from .checkpoint_types import allow_checkpoint_types
     from .data_workers import end_data_workers_with_their_epoch
@@ -30,6 +31,7 @@ def apply() -> None:
     from .transformer_fast_path import avoid_transformer_fast_path
 
     defer_compiler()
+    copy_checkpoints_without_assertions()
     allow_checkpoint_types()
     restore_numpy_aliases()
     keep_last_batch()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import signal
 import subprocess
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..errors import CommandError, last_words
-from ..fairseq_program import python_command
+from ..fairseq_program import environment, python_command
 from ..files import locked
 
 
@@ -56,7 +55,7 @@ def run(
         errors="replace",
         pass_fds=pass_fds,
         # Today's libraries write a page of deprecation warnings about fairseq 0.12, in which an error would get lost.
-        env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **KEPT_MEMORY, **os.environ},
+        env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **KEPT_MEMORY, **environment()},
     )
     try:
         for line in process.stdout:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairseq import options, utils
+from fairseq import checkpoint_utils, options, utils
 from fairseq.data import Dictionary, data_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.models import distributed_fairseq_model
@@ -26,6 +26,7 @@ def test_applying_again_changes_nothing() -> None:
         (FairseqTask, "get_batch_iterator"),
         (DiverseBeamSearch, "step"),
         (Dictionary, "add_from_file"),
+        (checkpoint_utils, "save_checkpoint"),
         (Trainer, "state_dict"),
         (Trainer, "save_checkpoint"),
         (Trainer, "load_checkpoint"),
