@@ -23,6 +23,6 @@ def apply() -> None:
     replace_unknown_words()
     keep_dictionary_checksums()
     tell_models_of_checkpoints()
-    flush_denormals()
-    fuse_adam()
     say_kernels()
+    flush_denormals()  # around all of them
+    fuse_adam()

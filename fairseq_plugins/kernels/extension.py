@@ -222,7 +222,10 @@ def _build(source: Path, name: str, flags: list[str], folder: Path) -> Path:
 def _failure(path: Path) -> RuntimeError:
     """What was written down of a compilation that failed."""
     problem = path.read_text(encoding="utf-8").partition("\n")[0]
-    return RuntimeError(f"{problem} (its output is in {path.parent}/*{_FAILED})")
+    remedy = f"mend that, or name another compiler with {COMPILER_VARIABLE}=..."
+    if "Python.h" in problem:
+        remedy = "install Python's headers (python3-dev on Debian and Ubuntu)"
+    return RuntimeError(f"{problem} (its output is in {path.parent}/*{_FAILED}): {remedy}")
 
 
 def _compile(command: list[str], result: Path) -> str | None:

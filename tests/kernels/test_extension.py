@@ -156,6 +156,22 @@ def test_the_compilers_first_error_is_the_reason(source: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        ("error: no room", "mend that, or name another compiler with CXX=..."),
+        (
+            "fatal error: Python.h: No such file or directory",
+            "install Python's headers (python3-dev on Debian and Ubuntu)",
+        ),
+    ],
+)
+def test_what_can_be_done(source: Path, error: str, remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", str(compiler(source.parent, f"echo 'x.h:1:1: {error}' >&2; exit 1")))
+    with pytest.raises(RuntimeError, match=f"{error}.*: {re.escape(remedy)}$"):
+        extension.load(source)
+
+
+@pytest.mark.parametrize(
     ("output", "cause"),
     [
         (
