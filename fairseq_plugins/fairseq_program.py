@@ -21,6 +21,11 @@ def python_command(program: str, arguments: Sequence[str]) -> list[str]:
     return [sys.executable, os.path.abspath(__file__), program, *arguments]
 
 
+def environment() -> dict[str, str]:
+    """Of commands which this process starts: ours without PYTHONOPTIMIZE, which leaves ``assert`` statements out."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONOPTIMIZE"}
+
+
 def _become(program: str) -> None:
     is_file = os.path.isfile(program)
     if not getattr(sys.flags, "safe_path", False):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import errno
 import fcntl
+import functools
 import gzip
 import hashlib
 import json
+import logging
 import os
 import shutil
 import tempfile
@@ -17,6 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from .errors import InputError
+
+logger = logging.getLogger(__name__)
 
 _LONGEST_LINE = 1 << 25
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
@@ -89,16 +94,41 @@ def write_json(path: str | os.PathLike[str], content: Any) -> None:
         stream.write("\n")
 
 
+_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
+_OF_THIS_MACHINE = ("/tmp", "/var/tmp", "/dev/shm")
+"""Where locks are kept instead of on a file system that has none."""
+
+
 def take_lock(path: str | os.PathLike[str], wait: bool = False) -> int | None:
     """Takes the lock that the file ``path`` stands for; the file is made where it is not there.
+
+    Where its file system has no locks, processes of this machine alone keep out of each other's way, and a warning says
+    so.
 
     Returns:
         A file descriptor, to be kept open: the lock lasts until this process and every command that inherited it end,
         however that happens (:func:`locked` gives it back before). Forked workers do not inherit it. None where another
         process has the lock and we do not ``wait`` for it.
+
+    Raises:
+        OSError: the file cannot be made, or there are locks nowhere; it names the file.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return _flock(path, wait)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        for folder in _OF_THIS_MACHINE:
+            with contextlib.suppress(OSError):
+                descriptor = _flock(_substitute(path, folder), wait)
+                _warn_of_no_locks(os.path.realpath(path.parent))
+                return descriptor
+        raise
+
+
+def _flock(path: Path, wait: bool) -> int | None:
     while True:
         # Writable, as network file systems demand for an exclusive lock.
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
@@ -112,10 +142,27 @@ def take_lock(path: str | os.PathLike[str], wait: bool = False) -> int | None:
         except BlockingIOError:
             os.close(descriptor)
             return None
-        except BaseException:
+        except BaseException as error:
             os.close(descriptor)
+            if isinstance(error, OSError):
+                error.filename = str(path)  # flock knows none
             raise
         os.close(descriptor)
+
+
+def _substitute(path: Path, folder: str) -> Path:
+    """The file on this machine that stands for one where there are no locks."""
+    kept = Path(folder) / f"fairseq_plugins_locks_{os.getuid()}"
+    kept.mkdir(exist_ok=True)
+    return kept / hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()
+
+
+@functools.cache
+def _warn_of_no_locks(folder: str) -> None:
+    logger.warning(
+        f"{folder}: this file system has no locks, so that processes of this machine alone keep out of each other's "
+        f"way; start nothing in this folder on another machine meanwhile"
+    )
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import shlex
 import shutil
 import sys
 import time
@@ -50,7 +51,8 @@ def main(arguments: Sequence[str]) -> None:
     except ImportError as error:
         problems.append(f"PyTorch cannot be imported ({error}): run scripts/install.sh")
     else:
-        problems += [*check_machine(), *check_fairseq(), *check_layers()]
+        check_machine()
+        problems += [*check_kernels(), *check_fairseq(), *check_layers()]
     print(f"\nchecked in {time.monotonic() - started:.0f} seconds")
     for problem in problems:
         print(f"problem: {problem}")
@@ -80,21 +82,12 @@ def check_disk(folder: Path) -> list[str]:
     return problems
 
 
-def check_machine() -> list[str]:
-    """Prints the processor, the compiler and the GPUs."""
+def check_machine() -> None:
+    """Prints the processor and the GPUs."""
     import torch
 
     capability = torch.backends.cpu.get_cpu_capability()
     print(f"CPU: {platform.machine()}, {capability}, {os.cpu_count()} cores, {torch.get_num_threads()} threads")
-    compiler = os.environ.get("CXX", "c++")
-    path = shutil.which(compiler)
-    print(f"compiler: {path or f'no {compiler}'}; ninja: {shutil.which('ninja') or 'none on the PATH'}")
-    problems = []
-    if path is None:
-        problems.append(
-            f"no C++ compiler '{compiler}': MC-RNN, HO-RNN and RCRN run several times slower; install g++, or name one "
-            f"with CXX=..."
-        )
     count = torch.cuda.device_count()
     for number in range(count):
         properties = torch.cuda.get_device_properties(number)
@@ -102,7 +95,25 @@ def check_machine() -> list[str]:
     if count == 0:
         built = f"PyTorch is built for CUDA {torch.version.cuda}" if torch.version.cuda else "PyTorch is built for CPUs"
         print(f"GPU: none that PyTorch sees ({built}); everything runs on the CPU")
-    return problems
+
+
+def check_kernels() -> list[str]:
+    """Prints the compiler and which kernels run; compiles what is not compiled yet, or has failed to.
+
+    Returns:
+        why those in C++ are off, a sentence for each reason; none where FAIRSEQ_PLUGINS_BACKEND has them off.
+    """
+    from .kernels import extension
+    from .kernels.summary import summary
+
+    with contextlib.suppress(RuntimeError):  # it is among the reasons
+        extension.forget_failures()
+        print(f"compiler: {shlex.join(extension.compiler())}; kernels are kept in {extension.cache_folder()}")
+    print(summary())
+    return [
+        f"the C++ kernels are off, and MC-RNN, HO-RNN, RCRN and attention run several times slower: {reason}"
+        for reason in extension.reasons()
+    ]
 
 
 def check_fairseq() -> list[str]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs this project and what it needs into .venv where that is there; else in an active environment (venv, or conda's
-# but for base) into that one; else into .venv, which it makes of python3. The scripts use .venv by themselves;
-# `source .venv/bin/activate` is for your own commands.
+# but for base) into that one; else into .venv, which it makes of python3, or of python3.12, 3.11 or 3.10 where python3 is
+# another. The scripts use .venv by themselves; `source .venv/bin/activate` is for your own commands.
 #
 #   scripts/install.sh [--extras NAME[,NAME]] [PIP ARGUMENTS...]
 #   PYTHON=python3.12 scripts/install.sh        into the environment that this Python belongs to
@@ -12,17 +12,6 @@
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 cd "$project"
 
-own=$project/.venv/bin/python
-is_own_missing=false
-if [[ -n ${PYTHON:-} ]]; then
-  python=$PYTHON
-elif [[ -x $own ]]; then
-  python=$own
-else
-  # That of an active environment comes first on the PATH.
-  python=python3
-  [[ -n ${VIRTUAL_ENV:-} || ${CONDA_DEFAULT_ENV:-base} != base ]] || is_own_missing=true
-fi
 torch=${TORCH:-torch==2.13.0}
 extras="train,report"
 if [[ ${1:-} == --help || ${1:-} == -h ]]; then
@@ -34,18 +23,26 @@ if [[ ${1:-} == --extras ]]; then
   extras="$extras,$2"
   shift 2
 fi
-command -v "$python" >/dev/null || fail "no '$python' found: install Python 3.10, 3.11 or 3.12, or name one with PYTHON=..."
-"$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' ||
-  fail "$("$python" --version) is not supported: name a Python 3.10, 3.11 or 3.12 with PYTHON=..."
-if $is_own_missing; then
-  make_environment "$python"
-  python=$own
+if [[ -n ${PYTHON:-} ]]; then
+  command -v "$PYTHON" >/dev/null || fail "no '$PYTHON' found: install Python 3.10, 3.11 or 3.12, or name one with PYTHON=..."
+  require_supported "$PYTHON" "$PYTHON" "name another with PYTHON=..."
+elif has_own; then
+  PYTHON=$own
+  require_own_supported
+elif [[ -n ${VIRTUAL_ENV:-} || ${CONDA_DEFAULT_ENV:-base} != base ]]; then
+  # That of the active environment comes first on the PATH.
+  PYTHON=python3
+  require_supported "$PYTHON" "the active environment's Python" "leave it (deactivate), or name a Python with PYTHON=..."
+else
+  find_supported_python
+  make_environment "$PYTHON"
+  PYTHON=$own
 fi
-if "$python" -c 'import sys, torch; sys.exit(tuple(map(int, torch.__version__.split("+")[0].split(".")[:2])) < (2, 5))' 2>/dev/null; then
+if "$PYTHON" -c 'import sys, torch; sys.exit(tuple(map(int, torch.__version__.split("+")[0].split(".")[:2])) < (2, 5))' 2>/dev/null; then
   torch="torch"
 fi
 
-"$python" -m pip install "$torch" "numpy>=1.26" "cython>=3.0" "setuptools>=77,<81" wheel "$@"
+"$PYTHON" -m pip install "$torch" "numpy>=1.26" "cython>=3.0" "setuptools>=77,<81" wheel "$@"
 # No debugging symbols: they take a third of the time in which fairseq is compiled.
-CFLAGS="${CFLAGS:-} -g0" "$python" -m pip install --no-build-isolation -e ".[$extras]" "$@"
-echo "installed for $(command -v "$python")"
+CFLAGS="${CFLAGS:-} -g0" "$PYTHON" -m pip install --no-build-isolation -e ".[$extras]" "$@"
+echo "installed for $(command -v "$PYTHON")"

@@ -89,6 +89,16 @@ def run_in_process(
     return subprocess.CompletedProcess(args, ended, stdout.getvalue(), stderr.getvalue())
 
 
+def path_without(program: str, folder: Path) -> str:
+    """A PATH on which everything of ours is but ``program``: links in ``folder``, which is made."""
+    folder.mkdir()
+    for place in map(Path, os.environ["PATH"].split(os.pathsep)):
+        for path in place.iterdir() if place.is_dir() else ():
+            if path.name != program and not os.path.lexists(folder / path.name):
+                (folder / path.name).symlink_to(path)
+    return str(folder)
+
+
 def output_lines(stdout: str, kind: str) -> dict[int, str]:
     """The lines of one kind (``S T H D P A``) in the output of fairseq-generate or -interactive, by sentence number.
 

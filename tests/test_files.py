@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import gzip
 import hashlib
 import os
@@ -15,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins import files
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_directory, atomic_file, locked, read_lines, sha256, take_lock, write_json
 from tests.commands import CHECKOUT
@@ -173,6 +176,47 @@ def test_a_process_that_inherited_a_lock_keeps_it(tmp_path: Path) -> None:
     child.wait()
     with locked(tmp_path / "lock", "somebody is at work"):
         pass
+
+
+@pytest.fixture
+def unlockable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of a file system that has no locks, as Lustre without ``-o flock``."""
+    flock = fcntl.flock
+
+    def fail_there(descriptor: int, operation: int) -> None:
+        if Path(os.readlink(f"/proc/self/fd/{descriptor}")).is_relative_to(tmp_path / "lustre"):
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", fail_there)
+    monkeypatch.setattr(files, "_OF_THIS_MACHINE", (str(tmp_path / "lustre"), str(tmp_path / "tmp")))
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "lustre").mkdir()
+    return tmp_path / "lustre"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it looks up descriptors in /proc")
+def test_where_a_file_system_has_no_locks_this_machine_keeps_them(
+    unlockable: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (unlockable / "link").symlink_to(unlockable)
+    with locked(unlockable / "work" / ".lock", "somebody is at work"):
+        assert take_lock(unlockable / "link" / "work" / ".lock") is None
+        with locked(unlockable / ".lock", "somebody is at work"):
+            pass
+    assert caplog.text.count("has no locks") == 2, "one line for each folder"
+    assert f"{unlockable / 'work'}: this file system has no locks, so that processes of this machine" in caplog.text
+    with locked(unlockable / "work" / ".lock", "somebody is at work", keep=False):
+        pass
+    assert names(unlockable / "work") == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it looks up descriptors in /proc")
+def test_a_lock_that_cannot_be_had_names_its_file(unlockable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_OF_THIS_MACHINE", (str(unlockable),))
+    with pytest.raises(OSError) as failure:
+        take_lock(unlockable / ".lock")
+    assert (failure.value.errno, failure.value.filename) == (errno.ENOSYS, str(unlockable / ".lock"))
 
 
 def test_sha256(tmp_path: Path) -> None:

@@ -50,12 +50,12 @@ OURS = {
     "criterions": ("errors", "files", "register", "modules", "kernels", "scoring"),
     "checkpoints.py": ("errors", "files", "versions", "register"),
     "limits.py": (),
-    "patches": ("errors", "files", "limits", "startup", "register", "modules", "optim"),
+    "patches": ("errors", "files", "limits", "startup", "register", "modules", "optim", "kernels"),
     "scoring": ("errors", "files", "languages"),
     "experiments": (
         *("errors", "files", "versions", "extensions", "terminal", "checkpoints", "limits", "register", "__path__"),
         *("samples", "fairseq_program", "startup"),
-        *("corpora", "scoring"),
+        *("corpora", "scoring", "kernels"),
     ),
     "trained.py": ("errors", "checkpoints", "patches", "corpora", "experiments"),
     "installation.py": ("errors", "terminal", "versions", "register", "modules", "kernels"),
@@ -67,7 +67,7 @@ OURS = {
         *("corpora", "scoring", "kernels", "modules", "models", "experiments"),
     ),
     "report": ("errors", "files", "terminal", "samples", "corpora", "scoring", "experiments", "analysis"),
-    "tables": ("errors", "files", "versions", "scoring", "experiments", "analysis", "report"),
+    "tables": ("errors", "files", "versions", "fairseq_program", "scoring", "experiments", "analysis", "report"),
     "documentation": (
         *("errors", "files", "terminal", "register"),
         *("scoring", "kernels", "modules", "models", "experiments", "report", "tables"),

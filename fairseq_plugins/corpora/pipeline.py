@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from fairseq_plugins.corpora.preparation import PREPARATION, Preparation
 from fairseq_plugins.errors import CommandError, InputError, last_words, nearest
-from fairseq_plugins.fairseq_program import python_command
+from fairseq_plugins.fairseq_program import environment, python_command
 from fairseq_plugins.files import locked, refuse_colon, sha256, write_json
 from fairseq_plugins.versions import versions
 
@@ -160,7 +160,7 @@ class Run(ABC):
         process = subprocess.Popen(
             ["sh", "-c", _SAYING_WHO, _PROCESS, str(os.getpid()), *preprocess, "--workers", str(self.workers)],
             cwd=self.output,
-            env=os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")},
+            env={"OMP_NUM_THREADS": "1", **environment()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

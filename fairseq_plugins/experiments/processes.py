@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import signal
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from ..command_parser import PROGRAM
 from ..errors import CommandError, last_words
-from ..fairseq_program import python_command
+from ..fairseq_program import environment, python_command
 from ..files import locked
 
 
@@ -66,7 +65,7 @@ def run(
         errors="replace",
         pass_fds=pass_fds,
         # Today's libraries write a page of deprecation warnings about fairseq 0.12, in which an error would get lost.
-        env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **KEPT_MEMORY, **os.environ},
+        env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **KEPT_MEMORY, **environment()},
     )
     try:
         for line in process.stdout:

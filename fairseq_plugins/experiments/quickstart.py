@@ -26,7 +26,7 @@ from . import processes, record_groups, records, results
 from .command_line import builtin_corpus, work_folder
 from .decoding import decoding_of
 from .prepared_data import PreparedData
-from .quickstart_steps import heading, options_of_training, show_samples, step, train_side_by_side
+from .quickstart_steps import heading, options_of_training, show_kernels, show_samples, step, train_side_by_side
 
 SYSTEMS = {"MC-RNN-3": "mc_rnn_3", "RNNSearch": "rnnsearch"}
 LEAD = 8
@@ -117,10 +117,12 @@ def main(arguments: Sequence[str]) -> None:
 
         other = quickstart_language_model if options.task == TEXT else quickstart_classification
         work = work_of(other.FOLDER, options.work, options.seed, other.SYSTEMS.values())
+        show_kernels()
         return other.run(work, options.sentence, options.max_update, options.seed, options.record)
     task = TASKS[options.task]
     work = work_of(task.configurations, options.work, options.seed, SYSTEMS.values())
     started = time.monotonic()
+    show_kernels()
 
     text, data = work / "text", work / "data"
     heading("A corpus from a grammar: sentences, tokens, BPE")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tqdm import tqdm
 
 from ..errors import InputError, last_words
+from ..fairseq_program import environment
 from ..samples import spread
 from . import processes
 from .fairseq_commands import option
@@ -28,8 +29,15 @@ def step(command: Sequence[object]) -> None:
     """Prints and runs one command, whose errors speak for themselves."""
     arguments = [str(part) for part in command]
     print(f"$ {processes.shown(arguments)}", flush=True)
-    if status := subprocess.run(arguments).returncode:
+    if status := subprocess.run(arguments, env=environment()).returncode:
         sys.exit(status)
+
+
+def show_kernels() -> None:
+    """Says on which kernels the trainings will run, and compiles them, so that not both trainings wait for it."""
+    from ..kernels.summary import summary  # imports PyTorch
+
+    print(summary(), flush=True)
 
 
 def options_of_training(max_update: int | None, seed: int | None) -> list[object]:
@@ -74,7 +82,11 @@ async def _train(name: str, command: list[str], total: int, position: int) -> No
     tqdm.write(f"$ {processes.shown(command)}")
     total = int(option(command, "--max-update") or total)
     process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, limit=1 << 20
+        *command,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        limit=1 << 20,
+        env=environment(),
     )
     last_lines: list[str] = []
     bar = tqdm(desc=name, total=total, position=position, unit=" updates", disable=None, leave=False)

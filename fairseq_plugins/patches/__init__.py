@@ -26,6 +26,7 @@ def apply() -> None:
 
 def all_patches() -> list[Callable[[], None]]:
     """The patches, in the order in which they are made. Imports fairseq."""
+    from .asserted_copies import copy_checkpoints_without_assertions
     from .averaged_weights import use_averaged_weights
     from .batches import end_data_workers_with_their_epoch, keep_last_batch
     from .bfloat16 import allow_bfloat16_without_tpu
@@ -34,6 +35,7 @@ def all_patches() -> list[Callable[[], None]]:
     from .deferred_imports import defer_imports
     from .dictionary_checksums import keep_dictionary_checksums
     from .epochs import tell_networks_of_epochs
+    from .kernels_line import say_kernels
     from .loading import allow_checkpoint_types, tell_models_of_checkpoints
     from .messages import quiet_loggers
     from .numpy_aliases import restore_numpy_aliases
@@ -47,6 +49,7 @@ def all_patches() -> list[Callable[[], None]]:
         defer_imports,
         quiet_loggers,
         defer_compiler,
+        copy_checkpoints_without_assertions,
         allow_checkpoint_types,
         tell_models_of_checkpoints,
         restore_numpy_aliases,
@@ -64,7 +67,8 @@ def all_patches() -> list[Callable[[], None]]:
         train_data_parallel_on_cpu,
         replace_unknown_words,
         keep_dictionary_checksums,
-        flush_denormals,
+        say_kernels,
+        flush_denormals,  # around all of them
         fuse_adam,
         tell_networks_of_epochs,
         use_averaged_weights,

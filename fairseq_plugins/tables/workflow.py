@@ -23,6 +23,7 @@ from ..experiments import configuration as configurations
 from ..experiments.command_line import builtin_corpus, gpu_count, started, work_folder
 from ..experiments.fairseq_commands import available_gpus, option
 from ..experiments.processes import only_one, own_command, shown
+from ..fairseq_program import environment
 from ..files import write_json
 from ..missing import remedy
 from ..package_files import ROOT
@@ -186,7 +187,7 @@ def time_models(table: str, scale: str, dry_run: bool, given: Sequence[str], ext
     command = [sys.executable, str(benchmark), *small, *extra]
     if dry_run:
         print(shown(command))
-    elif (status := subprocess.run(command).returncode) != 0:
+    elif (status := subprocess.run(command, env=environment()).returncode) != 0:
         sys.exit(status)
 
 
@@ -328,8 +329,9 @@ def run(command: Sequence[str], folder: Path, lock: int | None) -> int:
     """Runs Snakemake, which inherits our lock, and stops it when we are stopped; returns its exit status."""
     if any((folder / ".snakemake" / "locks").glob("*")):
         # We hold the lock: what an earlier run left there is of nobody who is still at work.
-        subprocess.run([*command, "--unlock"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    process = subprocess.Popen(command, pass_fds=[] if lock is None else [lock])
+        unlock = [*command, "--unlock"]
+        subprocess.run(unlock, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+    process = subprocess.Popen(command, pass_fds=[] if lock is None else [lock], env=environment())
     try:
         return process.wait()
     except KeyboardInterrupt:

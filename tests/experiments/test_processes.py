@@ -30,6 +30,15 @@ def test_a_command_keeps_its_memory_unless_told_otherwise(monkeypatch: pytest.Mo
     assert lines == ["8000000000 4096\n"]
 
 
+def test_a_command_runs_its_assert_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fairseq copies checkpoints in one."""
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    lines: list[str] = []
+    assert processes.run([sys.executable, "-c", "assert print('done')"], lines.append) == 1
+    assert lines == ["done\n"]
+    assert os.environ["PYTHONOPTIMIZE"] == "1"
+
+
 def test_an_interrupted_run_leaves_no_process_behind() -> None:
     started: list[int] = []
 

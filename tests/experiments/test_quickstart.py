@@ -53,6 +53,12 @@ def test_when_one_training_fails_the_other_is_stopped(tmp_path: Path) -> None:
         os.kill(int(number.read_text(encoding="utf-8")), 0)
 
 
+def test_it_says_which_kernels_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FAIRSEQ_PLUGINS_BACKEND", raising=False)
+    quickstart_steps.show_kernels()
+    assert capsys.readouterr().out == "kernels: C++ (MC-RNN, attention, scan)\n"
+
+
 def test_samples(capsys: pytest.CaptureFixture[str]) -> None:
     quickstart_steps.show_samples(
         {"German": [f"de {n}" for n in range(10)], "MC-RNN-3": [f"en {n}" for n in range(10)]}

@@ -12,11 +12,13 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from .. import extension
 
+SOURCE = Path(__file__).with_name("cpu.cpp")
+
 
 @functools.cache
 def compiled() -> ModuleType | None:
-    """The compiled module; None, after one warning, where it cannot be compiled."""
-    return extension.load_where_possible(Path(__file__).with_name("cpu.cpp"), "additive attention")
+    """The compiled module; None, after a warning, where it cannot be compiled."""
+    return extension.load_where_possible(SOURCE)
 
 
 def refuses(query: Tensor, keys: Tensor, score: Tensor) -> str | None:
@@ -27,7 +29,7 @@ def refuses(query: Tensor, keys: Tensor, score: Tensor) -> str | None:
         return "it takes single or double precision, the same for all"
     if query.numel() == 0 or keys.numel() == 0:
         return "there is nothing to compute"
-    return None if compiled() is not None else "it cannot be compiled here"
+    return None if compiled() is not None else f"it is off here: {extension.reason(SOURCE)}"
 
 
 def additive_attention(

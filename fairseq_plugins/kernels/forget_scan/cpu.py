@@ -13,11 +13,13 @@ from torch import Tensor
 from .. import extension
 from .autograd import ForgetScan
 
+SOURCE = Path(__file__).with_name("cpu.cpp")
+
 
 @functools.cache
 def compiled() -> ModuleType | None:
-    """The compiled module; None, after one warning, where it cannot be compiled."""
-    return extension.load_where_possible(Path(__file__).with_name("cpu.cpp"), "forget_scan")
+    """The compiled module; None, after a warning, where it cannot be compiled."""
+    return extension.load_where_possible(SOURCE)
 
 
 def refuses(gate: Tensor) -> str | None:
@@ -28,7 +30,7 @@ def refuses(gate: Tensor) -> str | None:
         return f"{str(gate.dtype).removeprefix('torch.')} is not among its precisions"
     if gate.numel() == 0:
         return "there is nothing to compute"
-    return None if compiled() is not None else "it cannot be compiled here"
+    return None if compiled() is not None else f"it is off here: {extension.reason(SOURCE)}"
 
 
 def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:

@@ -29,10 +29,13 @@ from .vectorized import input_bias
 _DTYPES = (torch.float32, torch.float64)
 
 
+SOURCE = Path(__file__).with_name("cpu.cpp")
+
+
 @functools.cache
 def compiled() -> ModuleType | None:
-    """The compiled module; None, after one warning, where it cannot be compiled."""
-    return extension.load_where_possible(Path(__file__).with_name("cpu.cpp"), "MC-RNN")
+    """The compiled module; None, after a warning, where it cannot be compiled."""
+    return extension.load_where_possible(SOURCE)
 
 
 @functools.cache
@@ -67,7 +70,7 @@ def refuses(layer: MultiChannelLayer, rows: int) -> str | None:
         return f"{str(weight.dtype).removeprefix('torch.')} is not among its precisions here"
     if rows == 0:
         return "there is nothing to compute"
-    return None if compiled() is not None else "it cannot be compiled here"
+    return None if compiled() is not None else f"it is off here: {extension.reason(SOURCE)}"
 
 
 def multi_channel_rnn(
