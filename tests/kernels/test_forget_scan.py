@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_plugins.kernels import BACKEND_VARIABLE, dispatch
+from fairseq_plugins.kernels import BACKEND_VARIABLE, dispatch, extension
 from fairseq_plugins.kernels.forget_scan import cpu, forget_scan, reference
 from fairseq_plugins.modules import forget_scan as public
 from tests.kernels.interpreter import IS_INTERPRETED, run_under_interpreter
@@ -87,8 +87,9 @@ def test_shapes_that_do_not_fit() -> None:
 
 def test_without_a_compiler_it_runs_on_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "compiled", lambda: None)
+    monkeypatch.setattr(extension, "reason", {cpu.SOURCE: "there is no C++ compiler"}.get)
     monkeypatch.delenv(BACKEND_VARIABLE, raising=False)
     given = problem(4, 2, 3)
     choice = dispatch.choose("forget_scan", given[0])
-    assert (choice.name, choice.refused["cpp"]) == ("eager", "it cannot be compiled here")
+    assert (choice.name, choice.refused["cpp"]) == ("eager", "it is off here: there is no C++ compiler")
     torch.testing.assert_close(forget_scan(*given), reference.forget_scan(*given), **TOLERANCE)
