@@ -37,7 +37,8 @@ struct Specification {
     check(cell == "lstm" || cell == "gru" || cell == "rnn", "there is no cell ", cell);
     check(channels > 0 && (channels == 1 || (is_staggered && has_attention)), "there cannot be ", channels, " channels");
     check(!lags.empty() && lags.front() > 0, "there must be lags, all of them positive");
-    check(std::is_sorted(lags.begin(), lags.end(), std::less_equal<>()), "lags must be ascending");
+    const auto not_ascending = std::adjacent_find(lags.begin(), lags.end(), std::greater_equal<>());
+    check(not_ascending == lags.end(), "lags must be ascending");
     check(!is_staggered || (terms() == channels && longest_lag() == channels), "staggered channels have a lag each");
   }
 
