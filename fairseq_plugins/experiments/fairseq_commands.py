@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import re
+import sys
 import sysconfig
 import warnings
 from collections.abc import Mapping, Sequence
@@ -83,6 +84,7 @@ def train_command(
         task = configuration.train["task"].text
     check_model(data, architecture(configuration, extra), task)
     options = option_arguments("train", configuration.train, extra)
+    check_board([*options, *extra])
     command = [executable("fairseq-train"), *data.arguments(), "--save-dir", str(work / "checkpoints")]
     command += options
     available = available_gpus()
@@ -94,6 +96,16 @@ def train_command(
     command += ["--distributed-world-size", str(max(1, gpus)), *(["--cpu"] if gpus == 0 else [])]
     share = share_of(configuration, extra, process_count(command, extra))
     return check("train", command, configuration.train, [*extra, *share.options])
+
+
+def check_board(options: Sequence[str]) -> None:
+    """Raises InputError if nothing here can write what ``--tensorboard-logdir`` asks for; fairseq would go on."""
+    writers = ("tensorboard", "tensorboardX")
+    if option(options, "--tensorboard-logdir") and not any(map(importlib.util.find_spec, writers)):
+        raise InputError(
+            f"--tensorboard-logdir has no effect without the package tensorboard: run {sys.executable} -m pip install "
+            "tensorboard, or leave it out"
+        )
 
 
 def process_count(command: Sequence[str], extra: Sequence[str] = ()) -> int:

@@ -27,6 +27,8 @@ def test_the_command_writes_numbers_and_a_figure(tmp_path: Path, capsys: pytest.
     networks = json.loads((tmp_path / "memory.json").read_text())["networks"]
     assert networks[0]["lengths"][:5] == [3, 3, 4, 4, 4]
     assert (tmp_path / "memory.svg").read_text().startswith("<?xml")
+    run("memory", "--dilations", "2", "4", "--channels", "2", "--output", str(tmp_path / "two"))
+    assert json.loads((tmp_path / "two.json").read_text())["networks"] != networks
 
 
 def test_bad_dilations() -> None:

@@ -41,3 +41,24 @@ def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert {row["pass"] for row in rows} == {"forward", "forward+backward"}
     assert all(row["ratio_to_lstm"] == 1 for row in rows if row["layer"] == "torch.nn.LSTM")
+
+
+def test_chosen_layers(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        str(CHECKOUT / "benchmarks" / "recurrent_layers.py"),
+        "--sizes",
+        "tiny",
+        "--threads",
+        "1",
+    ]
+    command += ["--repetitions", "3", "--backends", "eager", "--bfloat16", "--json", str(tmp_path / "rows.json")]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+
+    def layers(*more: str) -> set[str]:
+        subprocess.run([*command, *more], check=True, capture_output=True, env=environment)
+        return {row["layer"] for row in json.loads((tmp_path / "rows.json").read_text())["rows"]}
+
+    found = layers()
+    assert "MC-RNN-3, eager, bfloat16" in found and not any("cpp" in layer for layer in found)
+    assert layers("--layers", "MC-RNN-3, eager") == {"torch.nn.LSTM", "MC-RNN-3, eager"}

@@ -203,6 +203,14 @@ def test_tokenised_files(main: Callable[..., None], tmp_path: Path, capsys: pyte
     assert preparation.detokenize_target(tokens) == 'these are "words".'
 
 
+def test_separate_dictionaries(archive: Path, main: Callable[..., None], tmp_path: Path) -> None:
+    main("--archive", archive, "--allow-partial", "--separate-dictionaries")
+    preparation = PairsPreparation.load(tmp_path / "out")
+    assert preparation.joint and preparation.separate_dictionaries
+    main("--archive", archive, "--allow-partial", "--output", tmp_path / "joined")
+    assert not PairsPreparation.load(tmp_path / "joined").separate_dictionaries
+
+
 # Bad input
 
 

@@ -58,6 +58,16 @@ def test_train_command(tmp_path: Path, data: PreparedData) -> None:
     assert f"'{tmp_path}/prepared data/bin'" in processes.shown(command)
 
 
+def test_a_board_that_nothing_writes(tmp_path: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> None:
+    configuration = configurations.load(write(tmp_path, model="train:\n  arch: lstm\n  tensorboard-logdir: board"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match="--tensorboard-logdir has no effect without the package tensorboard: run "):
+        commands.train_command(configuration, data, tmp_path / "work", 0, [])
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name == "tensorboardX" or None)
+    command = commands.train_command(configuration, data, tmp_path / "work", 0, [])
+    assert commands.option(command, "--tensorboard-logdir") == "board"
+
+
 def test_generate_command(tmp_path: Path, data: PreparedData) -> None:
     configuration = configurations.load(write(tmp_path, model="generate:\n  beam: 5\n  unkpen: -0.5"))
     command = commands.generate_command(configuration, data, "a.pt:b.pt", "valid", 0, ["--lenpen", "0.6"])

@@ -49,6 +49,13 @@ def test_word_overlap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     predicted = (tmp_path / "work" / "generate" / "test.predicted.tsv").read_text(encoding="utf-8")
     assert predicted == "predicted\n3\n0\n3\n0\n"
     assert "word overlap" in capsys.readouterr().out
+    for suffix in "input0", "input1":
+        (data / f"tokens/valid.{suffix}").write_text("no\n" * 4, encoding="utf-8")
+    (data / "raw/valid.label").write_text("0\n1\n0\n1\n", encoding="utf-8")
+    (data / "raw/valid.group").write_bytes((data / "raw/test.group").read_bytes())
+    word_overlap.main([str(data), "--subset", "valid", "--work", str(tmp_path / "other")])
+    found = json.loads((tmp_path / "other" / "results.json").read_text(encoding="utf-8"))
+    assert found["subsets"]["valid"]["map"] == 50
     (tmp_path / "model").mkdir()
     results = tmp_path / "model" / "results.json"
     results.write_text('{"checkpoint": "a.pt", "map": 99}', encoding="utf-8")

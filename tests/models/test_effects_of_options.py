@@ -319,12 +319,18 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"VECTORS": str(vectors), "CONTEXT": str(context)}
 
 
+@cache
+def parser_of(model: str, has_defaults: bool = True) -> ArgumentParser:
+    """What reads a model's options; without defaults, those that are given alone."""
+    parser = ArgumentParser(allow_abbrev=False, argument_default=None if has_defaults else SUPPRESS)
+    gen_parser_from_dataclass(parser, MODEL_DATACLASS_REGISTRY[model](), delete_default=not has_defaults)
+    return parser
+
+
 def build(model: str, arguments: str, files: dict[str, str], is_from_checkpoint: bool = False) -> BaseFairseqModel:
     """A model as fairseq's own parser reads its options."""
-    parser = ArgumentParser(allow_abbrev=False)
-    gen_parser_from_dataclass(parser, MODEL_DATACLASS_REGISTRY[model]())
     words = f"{HARNESSES[model].arguments} {arguments}".split()
-    cfg = parser.parse_args([files.get(word, word) for word in words])
+    cfg = parser_of(model).parse_args([files.get(word, word) for word in words])
     task = HARNESSES[model].make_task()
     task.is_from_checkpoint = is_from_checkpoint
     torch.manual_seed(0)
@@ -427,9 +433,7 @@ def test_no_configuration_has_an_option_without_effect() -> None:
     for name, options in configured():
         model = ARCH_MODEL_NAME_REGISTRY[options["arch"]]
         dataclass_of_model = MODEL_DATACLASS_REGISTRY[model]
-        parser = ArgumentParser(allow_abbrev=False, argument_default=SUPPRESS)
-        gen_parser_from_dataclass(parser, dataclass_of_model(), delete_default=True)
-        cfg, _ = parser.parse_known_args(as_arguments(options))
+        cfg, _ = parser_of(model, has_defaults=False).parse_known_args(as_arguments(options))
         ARCH_CONFIG_REGISTRY[options["arch"]](cfg)
         cfg = Namespace(**vars(dataclass_of_model()) | vars(cfg) | {"_name": options["arch"]})
         try:

@@ -53,6 +53,7 @@ def parsed(*arguments: str) -> Namespace:
 
 
 def test_options_hold_for_both_sides_unless_one_has_its_own() -> None:
+    """So do --encoder-leak and --decoder-leak, of the layer in docs/add_a_layer.md."""
     layers = ["--encoder-recurrent-layer", "mc_rnn", "--decoder-recurrent-layer", "mc_rnn"]
     given = ["--channels", "2", "--decoder-channels", "4", "--cell", "gru", "--encoder-connection", "gate"]
     cfg = parsed(*layers, *given)

@@ -1,0 +1,600 @@
+"""Every option that README and docs name has an effect: it is tried here, or a test that is named here tries it.
+
+docs/options.md has a test of its own, ``tests/models/test_effects_of_options.py``. What a page names and no table here
+has fails, and the sentence says what to add.
+"""
+
+from __future__ import annotations
+
+import ast
+import logging
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.scoring import build_scorer
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from omegaconf import OmegaConf
+
+from fairseq_plugins.checkpoints import read_checkpoint
+from fairseq_plugins.corpora import labelled_tables, parallel_text
+from fairseq_plugins.corpora.labelled_texts import LabelledTextsRun
+from fairseq_plugins.corpora.pairs import PairsRun
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.experiments import configuration
+from fairseq_plugins.experiments.configuration import KEYS, SECTIONS
+from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.experiments.text_scoring import TextScoring
+from fairseq_plugins.language_models import __main__ as language_models
+from tests.commands import CHECKOUT, run_command, run_in_process, train_in_process
+from tests.corpora.parallel_text import contents, sentences, write
+from tests.documentation.markdown import PAGES, commands, name
+from tests.models.test_effects_of_options import OPTIONS, differences
+
+TESTS = CHECKOUT / "tests"
+PAGES_OF_OPTIONS = [page for page in PAGES if page.name not in ("CHANGELOG.md", "options.md")]
+
+
+class Trial(NamedTuple):
+    """How an option is tried.
+
+    Attributes:
+        second: arguments with which something else comes out than …
+        first: … with these.
+        beside: arguments that both have.
+        refusal: what ``second`` is refused with.
+    """
+
+    second: str
+    first: str = ""
+    beside: str = ""
+    refusal: str | None = None
+
+
+# ------------------------------------------------------------------------------- of fairseq-train, on a language model
+
+AVERAGING = "--optimizer asgd --lr-scheduler non_monotone --lr 40 --clip-norm 5 --max-update 0 --max-epoch 3"
+REGULARIZED = "--criterion activation_regularized_cross_entropy"
+TRAINED: dict[str, Trial] = {
+    "--activation-regularization": Trial("--activation-regularization 2", beside=REGULARIZED),
+    "--temporal-activation-regularization": Trial("--temporal-activation-regularization 2", beside=REGULARIZED),
+    "--arch": Trial("--arch mc_rnn_lm_ptb"),
+    "--batch-size": Trial("--batch-size 3"),
+    "--batch-size-valid": Trial("--batch-size-valid 2"),
+    "--best-checkpoint-metric": Trial("--best-checkpoint-metric ppl"),
+    "--clip-norm": Trial("--clip-norm 0.01"),
+    "--criterion": Trial(f"{REGULARIZED} --activation-regularization 2"),
+    "--keep-last-epochs": Trial("--keep-last-epochs 1", beside="--max-update 0 --max-epoch 2"),
+    "--log-interval": Trial("--log-interval 1"),
+    "--lr": Trial("--lr 0.5"),
+    "--lr-scheduler": Trial("--lr-scheduler inverse_sqrt --warmup-updates 4"),
+    "--max-tokens": Trial("--max-tokens 100", refusal="--max-tokens 100 has no effect with --task streaming_language"),
+    "--maximize-best-checkpoint-metric": Trial(
+        "--maximize-best-checkpoint-metric", beside="--max-update 0 --max-epoch 2"
+    ),
+    "--non-monotone-interval": Trial("--non-monotone-interval 0", beside=AVERAGING),
+    "--optimizer": Trial("--optimizer adam"),
+    "--random-windows": Trial("--random-windows"),
+    "--save-interval-updates": Trial("--save-interval-updates 2"),
+    "--seed": Trial("--seed 2"),
+    "--tokens-per-sample": Trial("--tokens-per-sample 7"),
+    "--update-freq": Trial("--update-freq 2"),
+    "--warmup-updates": Trial("--warmup-updates 3", "--warmup-updates 4", beside="--lr-scheduler inverse_sqrt"),
+}
+SMALL = (
+    "--task streaming_language_modeling --arch recurrent_lm --decoder-embed-dim 12 --decoder-hidden-size 16 "
+    "--decoder-layers 2 --share-decoder-input-output-embed --tokens-per-sample 10 --batch-size 4 --optimizer sgd "
+    "--lr 1.0 --clip-norm 0.25 --seed 1 --cpu --distributed-world-size 1 --log-format simple --max-update 6"
+)
+
+
+@pytest.fixture(scope="module")
+def train(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Any]]:
+    """Trains with some arguments; returns all that comes out: files, parameters, losses, how often it was logged."""
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.name == "train_inner":
+                lines.append(record.name)
+
+    lines: list[str] = []
+    # fairseq's bar gives its logger another name for each line.
+    logger = logging.getLogger("fairseq.logging.progress_bar")
+
+    def run(arguments: str) -> dict[str, Any]:
+        folder = tmp_path_factory.mktemp("training")
+        lines.clear()
+        handler = Lines()
+        logger.addHandler(handler)
+        level = logger.level
+        logger.setLevel(logging.INFO)
+        try:
+            train_in_process(str(running_text / "bin"), "--save-dir", str(folder), *f"{SMALL} {arguments}".split())
+        finally:
+            logger.removeHandler(handler)
+            logger.setLevel(level)
+        found: dict[str, Any] = {"files": {path.name for path in folder.iterdir()}, "logged": len(lines)}
+        for which in "best", "last":
+            checkpoint = read_checkpoint(folder / f"checkpoint_{which}.pt")
+            found |= {f"{which}: {name}": tensor.clone() for name, tensor in checkpoint["model"].items()}
+            found |= {f"{which}: {key}": checkpoint["extra_state"].get(key) for key in ("val_loss", "best")}
+        return found
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def trained_once(train: Callable[[str], dict[str, Any]]) -> Callable[[str], dict[str, Any]]:
+    return cache(train)
+
+
+@pytest.mark.parametrize("option", TRAINED)
+def test_an_option_of_trainings(
+    option: str, train: Callable[[str], dict[str, Any]], trained_once: Callable[[str], dict[str, Any]]
+) -> None:
+    trial = TRAINED[option]
+    assert option in trial.second.split()
+    if trial.refusal is not None:
+        with pytest.raises(InputError, match=trial.refusal):
+            train(trial.second)
+        return
+    of_first = trained_once(f"{trial.beside} {trial.first}".strip())
+    assert differences(of_first, trained_once(f"{trial.beside} {trial.second}".strip()))
+
+
+def test_the_same_training_gives_the_same(
+    train: Callable[[str], dict[str, Any]], trained_once: Callable[[str], dict[str, Any]]
+) -> None:
+    """Else all would seem to have an effect."""
+    assert not differences(trained_once(""), train(""))
+
+
+@pytest.mark.parametrize(("remove_bpe", "words"), [(None, 5), ("sentencepiece", 3)])
+def test_eval_bleu_remove_bpe(monkeypatch: pytest.MonkeyPatch, remove_bpe: str | None, words: int) -> None:
+    dictionary = Dictionary()
+    target = dictionary.encode_line("▁the ▁c at ▁s at", add_if_not_exist=True).long().unsqueeze(0)
+    cfg = TranslationConfig(eval_bleu=True, eval_bleu_remove_bpe=remove_bpe)
+    task = TranslationTask(cfg, dictionary, dictionary)
+    task.tokenizer = None
+    monkeypatch.setattr(task, "inference_step", lambda *_, **__: [[{"tokens": target[0]}]])
+    bleu = task._inference_with_bleu(None, {"id": torch.zeros(1), "target": target}, None)
+    assert bleu.sys_len == words
+
+
+# -------------------------------------------------------------------------------------------- of scripts/prepare_*.sh
+
+PARALLEL: dict[str, Trial] = {
+    "--bpe": Trial("--bpe subword-nmt"),
+    "--bpe-size": Trial("--bpe-size 130"),
+    "--joint": Trial("--joint", "--separate"),
+    "--lowercase": Trial("--lowercase"),
+    "--max-length": Trial("--max-length 8"),
+    "--metric": Trial("--metric rouge"),
+    "--ratio": Trial("--ratio 1.5"),
+    "--separate": Trial("--separate"),
+    "--separate-dictionaries": Trial("--separate-dictionaries"),
+    "--source-tokenizer": Trial("--source-tokenizer moses"),
+    "--src-lang": Trial("--src-lang xx"),
+    "--tgt-lang": Trial("--tgt-lang xx"),
+    "--test": Trial("--test OTHER", "--test VALID"),
+    "--tokenizer": Trial("--tokenizer moses"),
+    "--train": Trial("--train OTHER"),
+    "--valid": Trial("--valid OTHER"),
+}
+LABELLED: dict[str, Trial] = {
+    "--given": Trial("--given tokens"),
+    "--label": Trial("--label kind"),
+    "--lowercase": Trial("--lowercase"),
+    "--max-length": Trial("--max-length 3"),
+    "--min-count": Trial("--min-count 1"),
+    "--test": Trial("--test OTHER"),
+    "--text": Trial("--text title"),
+    "--tokenizer": Trial("--tokenizer treebank"),
+    "--train": Trial("--train OTHER"),
+    "--valid": Trial("--valid OTHER"),
+    "--words": Trial("--words 12"),
+}
+
+
+class Preparation(NamedTuple):
+    """A script: its ``main``, arguments that every call has, and what stands for the names of files in them."""
+
+    main: Callable[[], None]
+    arguments: str
+    files: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def preparations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Preparation]:
+    folder = tmp_path_factory.mktemp("inputs")
+    for seed, (name_of_set, size) in enumerate({"train": 80, "valid": 9, "other": 40}.items()):
+        for path in write(folder / name_of_set, sentences(size, seed)):
+            path.with_suffix(".xx").write_bytes(path.read_bytes())
+        rows = ["title\ttext\tlabel\tkind"]
+        for number, (source, target) in enumerate(sentences(size, seed + 10)):
+            rows.append(f"{target}\t{source} A-{number % 5}\t{'yes' if number % 2 else 'no'}\t{number % 3}")
+        (folder / f"{name_of_set}.tsv").write_text("\n".join([*rows, ""]), encoding="utf-8")
+    prefixes = {name_of_set.upper(): str(folder / name_of_set) for name_of_set in ("train", "valid", "other")}
+    tables = {key: f"{path}.tsv" for key, path in prefixes.items()}
+    return {
+        "parallel": Preparation(
+            parallel_text.main, "--src-lang de --tgt-lang en --train TRAIN --valid VALID --bpe-size 120", prefixes
+        ),
+        "labelled": Preparation(
+            labelled_tables.main, "--text text --label label --train TRAIN --valid VALID --test VALID", tables
+        ),
+    }
+
+
+@pytest.fixture(scope="module")
+def prepare(
+    preparations: dict[str, Preparation], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str, str], dict[str, Any]]]:
+    """Prepares; returns all files, and the arguments of fairseq-preprocess, which is left out."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        asked_for: list[str] = []
+
+        def preprocess(run: PairsRun, arguments: list[str], folder: Path, *_: object) -> str:
+            asked_for[:] = arguments
+            for language in run.languages:
+                (folder / f"dict.{language}.txt").write_text("word 1\n")
+            return "none"
+
+        def write_bin(run: LabelledTextsRun) -> str:
+            (run.output / "bin").mkdir(exist_ok=True)
+            return "none"
+
+        monkeypatch.setattr(PairsRun, "fairseq_preprocess", preprocess)
+        monkeypatch.setattr(LabelledTextsRun, "_write_bin", write_bin)
+
+        def run(script: str, arguments: str) -> dict[str, Any]:
+            output = tmp_path_factory.mktemp("outputs") / "out"
+            preparation = preparations[script]
+            words = [preparation.files.get(word, word) for word in f"{preparation.arguments} {arguments}".split()]
+            monkeypatch.setattr("sys.argv", [script, *words, "--output", str(output), "--workers", "1"])
+            preparation.main()
+            found: dict[str, Any] = dict(contents(output))
+            # It says what was asked for, with or without an effect; that of a metric is on who reads it.
+            record = found.pop("preparation.json")
+            return found | {"metric": re.search(rb'"metric": "(\w+)"', record)[1], "asked for": list(asked_for)}
+
+        yield run
+
+
+@pytest.mark.parametrize(
+    ("script", "option"),
+    [*(("parallel", option) for option in PARALLEL), *(("labelled", option) for option in LABELLED)],
+)
+def test_an_option_of_preparations(script: str, option: str, prepare: Callable[[str, str], dict[str, Any]]) -> None:
+    trial = {"parallel": PARALLEL, "labelled": LABELLED}[script][option]
+    of_first = prepare(script, f"{trial.beside} {trial.first}")
+    assert differences(of_first, prepare(script, f"{trial.beside} {trial.second}"))
+
+
+@pytest.mark.parametrize("script", ["parallel", "labelled"])
+def test_the_same_preparation_gives_the_same(script: str, prepare: Callable[[str, str], dict[str, Any]]) -> None:
+    assert not differences(prepare(script, ""), prepare(script, ""))
+
+
+# ------------------------------------------------------------------------------------------------ of other commands
+
+
+@pytest.mark.parametrize(("is_stemming", "score"), [(False, 0.0), (True, 100.0)])
+def test_rouge_stemmer(is_stemming: bool, score: float) -> None:
+    scorer = build_scorer(OmegaConf.create({"_name": "rouge", "rouge_stemmer": is_stemming}), None)
+    scorer.add_string("stocks falling", "stock falls")
+    assert scorer.score() == score
+
+
+def test_the_cache_of_a_configuration(tmp_path: Path, running_text: Path) -> None:
+    (tmp_path / "model.yaml").write_text("evaluate: {cache-window: 20, cache-theta: 0.5, cache-weight: 0.25}\n")
+    data = PreparedData.load(running_text)
+    command = TextScoring().command(configuration.load(tmp_path / "model.yaml"), data, "x.pt", "test", 0, ["--cache"])
+    for part in ("--cache-window 20", "--cache-theta 0.5", "--cache-weight 0.25"):
+        assert part in " ".join(command)
+
+
+def test_extras_are_installed(tmp_path: Path) -> None:
+    stub, called = tmp_path / "python", tmp_path / "called"
+    only_noted = f'case "$*" in *"pip install"*) echo "$@" >> "{called}"; exit;; *torch*) exit 1;; esac'
+    stub.write_text(f'#!/usr/bin/env bash\n{only_noted}\nexec "{sys.executable}" "$@"\n')
+    stub.chmod(0o755)
+    for extras in ([], ["--extras", "chinese"]):
+        run_command([CHECKOUT / "scripts" / "install.sh", *extras], PYTHON=str(stub))
+    *_, last = called.read_text(encoding="utf-8").splitlines()
+    assert last.endswith(".[chinese]") and called.read_text(encoding="utf-8").count("[chinese]") == 1
+
+
+def test_options_of_generated_text(running_text: Path, tmp_path: Path) -> None:
+    train_in_process(str(running_text / "bin"), "--save-dir", str(tmp_path), *SMALL.split(), "--max-update", "1")
+
+    def text(*options: str) -> str:
+        command = ["generate", tmp_path / "checkpoint_last.pt", "--gpus", "0", "--seed", "1", *options]
+        return run_in_process(language_models.main, *command).stdout
+
+    short = text("--tokens", "5")
+    assert text("--tokens", "5") == short != text("--tokens", "7")
+    assert text("--tokens", "5", "--prompt", "ba").startswith("ba ") and not short.startswith("ba ")
+
+
+# ------------------------------------------------------------------------- of other commands, and which test tries it
+
+TRAININGS = "test_effects::test_an_option_of_trainings"
+PREPARATIONS = "test_effects::test_an_option_of_preparations"
+GENERATED_TEXT = "test_effects::test_options_of_generated_text"
+EXPERIMENTS = "test_experiments::test_scores_and_translations"
+WORKFLOW = "test_workflow::test_small_scale"
+BENCHMARK = "test_prints_ratios_and_writes_json"
+
+# "COMMAND OPTION", in which * stands for anything, or an option of whichever command; and FILE::TEST.
+COVERED: dict[str, str] = {
+    **{f"scripts/prepare_parallel.sh {option}": PREPARATIONS for option in PARALLEL},
+    **{f"scripts/prepare_labelled_texts.sh {option}": PREPARATIONS for option in LABELLED},
+    # The same code reads these options of all corpora of labelled texts.
+    **{f"scripts/prepare_{name}.sh --max-length": PREPARATIONS for name in ("imdb", "reviews")},
+    "scripts/prepare_imdb.sh --words": PREPARATIONS,
+    "scripts/prepare_*.sh --output": "test_prepare::test_prepare_iwslt14",
+    "scripts/prepare_copy_memory.sh --length": "test_generated_sequences::test_copy_memory",
+    "scripts/prepare_pixels.sh --input": "test_generated_sequences::test_pixels",
+    "scripts/prepare_gigaword.sh --input": "test_gigaword::test_from_text_to_numbers",
+    "scripts/prepare_gigaword.sh --joined-dictionary": "test_gigaword::test_dictionaries",
+    "scripts/prepare_iwslt14_de_en.sh --archive": "test_iwslt14::test_an_archive_to_tokens",
+    "scripts/prepare_iwslt14_de_en.sh --bpe": "test_prepare::test_prepare_iwslt14",
+    "scripts/prepare_iwslt14_de_en.sh --bpe-size": "test_iwslt14::test_running_again_does_nothing",
+    "scripts/prepare_iwslt14_de_en.sh --separate-dictionaries": "test_iwslt14::test_separate_dictionaries",
+    "scripts/prepare_nist_zh_en.sh --bpe": "test_nist::test_steps_can_be_left_out",
+    "scripts/prepare_nist_zh_en.sh --ldc": "test_nist::test_whole_preparation",
+    "scripts/prepare_nist_zh_en.sh --nist": "test_nist::test_whole_preparation",
+    "scripts/prepare_ptb.sh --characters": "test_running_text::test_penn_treebank_of_words_and_of_characters",
+    "scripts/prepare_ptb.sh --input": "test_running_text::test_penn_treebank_of_words_and_of_characters",
+    "scripts/prepare_reviews.sh --set": "test_labelled_texts::test_sst_and_reviews",
+    "scripts/prepare_text.sh --characters": "test_running_text::test_fairseq_reads_all_characters",
+    "scripts/prepare_text.sh --test": "test_running_text::test_from_text_to_numbers",
+    "scripts/prepare_text.sh --train": "test_running_text::test_from_text_to_numbers",
+    "scripts/prepare_text.sh --valid": "test_running_text::test_from_text_to_numbers",
+    "scripts/prepare_trec.sh --test": "test_labelled_texts::test_trec",
+    "scripts/prepare_trec.sh --train": "test_labelled_texts::test_trec",
+    "--archive": "test_iwslt14::test_an_archive_to_tokens",
+    "--bpe": PREPARATIONS,
+    "--bpe-size": PREPARATIONS,
+    "--characters": "test_running_text::test_fairseq_reads_all_characters",
+    "--clean": "test_labelled_texts::test_answer_selection",
+    "--encoding": "test_nist::test_encodings",
+    "--given": PREPARATIONS,
+    "--joined-dictionary": "test_gigaword::test_dictionaries",
+    "--joint": PREPARATIONS,
+    "--ldc": "test_nist::test_whole_preparation",
+    "--lowercase": PREPARATIONS,
+    "--max-length": PREPARATIONS,
+    "--min-count": PREPARATIONS,
+    "--nist": "test_nist::test_whole_preparation",
+    "--no-nfkc": "test_nist::test_steps_can_be_left_out",
+    "--no-simplify": "test_nist::test_steps_can_be_left_out",
+    "--no-tags": "test_labelled_texts::test_entailment_takes_tokens_and_tags_of_parses",
+    "--ratio": PREPARATIONS,
+    "--separate": PREPARATIONS,
+    "--separate-dictionaries": PREPARATIONS,
+    "--set": "test_nist::test_years_are_found_by_what_the_files_say",
+    "--source-tokenizer": PREPARATIONS,
+    "--src-lang": PREPARATIONS,
+    "--test": PREPARATIONS,
+    "--text": PREPARATIONS,
+    "--label": PREPARATIONS,
+    "--tgt-lang": PREPARATIONS,
+    "--tokenized": "test_iwslt14::test_tokenised_files",
+    "--tokenizer": PREPARATIONS,
+    "--train": PREPARATIONS,
+    "--valid": PREPARATIONS,
+    "--valid-every": "test_iwslt14::test_an_archive_to_tokens",
+    "--vectors": "test_labelled_texts::test_vectors_bring_words_of_held_out_texts",
+    "--words": "test_running_text::test_most_frequent_words",
+    # Trainings.
+    **dict.fromkeys(TRAINED, TRAININGS),
+    "fairseq-* --max-tokens": "test_fairseq_commands::test_processes_share_the_batch",
+    "fairseq-train --patience": "test_resumed_limits::test_patience_holds_over_interruptions",
+    "fairseq-* --path": "test_double_path::test_generate_and_score_every_sentence",
+    "fairseq-* --task": "test_streaming_language_modeling::test_models_that_carry_no_states",
+    "fairseq-* --user-dir": "test_fairseq_commands::test_import_and_user_dir_in_either_order",
+    "fairseq-generate --beam": "test_double_path::test_generate_and_score_every_sentence",
+    "fairseq-validate --valid-subset": "test_recurrent_seq2seq::test_interactive_and_validate",
+    "scripts/train.sh --data": "test_experiments::test_missing_data",
+    "scripts/train.sh --gpus": "test_fairseq_commands::test_more_gpus_than_there_are",
+    "scripts/train.sh --stop-time-hours": "test_resumed_limits::test_an_ended_training_gets_no_more_updates",
+    "scripts/train.sh --work": "test_experiments::trained",
+    "--bf16": "test_bfloat16::test_trains_with_bfloat16_on_the_cpu",
+    "--eval-bleu": "test_fairseq_commands::trained",
+    "--eval-bleu-remove-bpe": "test_effects::test_eval_bleu_remove_bpe",
+    "--finetune-from-model": "test_recurrent_seq2seq::test_finetuning_starts_from_the_model",
+    "--fp16": "test_streaming_language_modeling::test_learning_rate_follows_the_window",
+    "--max-epoch": "test_streaming_language_modeling::test_interrupted_training_ends_the_same",
+    "--max-update": "test_streaming_language_modeling::test_interrupted_training_ends_the_same",
+    "--left-pad-target": "test_recurrent_seq2seq::test_options_that_contradict_each_other",
+    "--memory-efficient-bf16": "test_bfloat16::test_trains_with_bfloat16_on_the_cpu",
+    "--negatives": "test_sequence_ranking::test_wrong_candidates_are_the_question_s_own_before_others",
+    "--patience": "test_resumed_limits::test_patience_holds_over_interruptions",
+    "--restart": "test_training_record::test_a_restart_deletes_what_was_trained",
+    "--skip-invalid-size-inputs-valid-test": "test_double_path::test_targets_longer_than_the_positions",
+    "--stop-min-lr": "test_language_models::test_finetuning_goes_on_from_averages_and_ends_by_itself",
+    "--stop-time-hours": "test_resumed_limits::test_an_ended_training_gets_no_more_updates",
+    "--tensorboard-logdir": "test_fairseq_commands::test_a_board_that_nothing_writes",
+    "--valid-subset": "test_recurrent_seq2seq::test_interactive_and_validate",
+    "--when-non-monotone": "test_language_models::test_finetuning_goes_on_from_averages_and_ends_by_itself",
+    # Decoding and scores.
+    "scripts/evaluate.sh --data": "test_data_kinds::test_running_text",
+    "scripts/evaluate.sh --gpus": "test_fairseq_commands::test_a_gpu_where_there_is_none",
+    "scripts/evaluate.sh --work": EXPERIMENTS,
+    "--average": EXPERIMENTS,
+    "--beam": "test_records::test_a_run_is_recorded",
+    "--cache": "test_language_models::test_scores_cache_and_report",
+    "--cache-window": "test_language_models::test_settings_that_are_given_and_searched_ones",
+    "--gen-subset": "test_fairseq_commands::test_generate_command",
+    "--lenpen": "test_recurrent_seq2seq::test_search_options",
+    "--max-len-a": "test_translate::test_a_translation_that_is_cut_is_warned_of",
+    "--max-len-b": "test_translate::test_a_translation_that_is_cut_is_warned_of",
+    "--metric": "test_compare::test_command_with_rouge",
+    "--nbest": "test_recurrent_seq2seq::test_search_options",
+    "--prompt": GENERATED_TEXT,
+    "--record": "test_records::test_a_run_is_recorded",
+    "--remove-bpe": "test_decoding::test_scores_are_those_of_fairseqs_decoding",
+    "--replace-unk": "test_fairseq_commands::test_interactive_copies_unknown_words",
+    "--rouge-stemmer": "test_effects::test_rouge_stemmer",
+    "--scoring": "test_gigaword::test_trained_scored_and_unknown_words_replaced",
+    "--subset": "test_experiments::test_analyses_of_a_checkpoint_and_its_report",
+    "--tokens": GENERATED_TEXT,
+    "scripts/perplexity.sh --words": "test_language_models::test_a_text_of_the_users",
+    # Other scripts and analyses.
+    "scripts/install.sh --extras": "test_effects::test_extras_are_installed",
+    "scripts/quickstart.sh --task": "test_quickstart::test_another_seed_does_not_go_on_with_a_training",
+    "scripts/reproduce.sh --gpus": WORKFLOW,
+    "scripts/reproduce.sh --max-update": "test_workflow::test_the_papers_scale_on_gpus",
+    "--format": "test_compare::test_command_with_rouge",
+    "--dry-run": "test_workflow::test_a_dry_run_shows_every_command_and_leaves_nothing",
+    "--extras": "test_effects::test_extras_are_installed",
+    "--help": "test_command_line::test_help_is_the_scripts_own",
+    "--profile": "test_workflow::test_a_cluster_with_slurm",
+    "--recipe": "test_workflow::test_a_recipe_takes_the_configurations_of_that_name",
+    "--scale": WORKFLOW,
+    "--seeds": WORKFLOW,
+    "*analysis * --output": "test_experiments::test_analyses_of_a_checkpoint_and_its_report",
+    "*analysis memory --channels": "test_memory::test_the_command_writes_numbers_and_a_figure",
+    "*analysis memory --dilations": "test_memory::test_the_command_writes_numbers_and_a_figure",
+    "*word_overlap --subset": "test_word_overlap::test_word_overlap",
+    "*builtin --output": "test_running_text::test_built_in_text",
+    "*builtin --task": "test_running_text::test_built_in_text",
+    "--dilations": "test_memory::test_the_command_writes_numbers_and_a_figure",
+    "--reference": "test_compare::files",
+    "--sentences": "test_experiments::test_analyses_of_a_checkpoint_and_its_report",
+    "--source": "test_compare::files",
+    "--system": "test_compare::files",
+    "--target": "test_forced_decoding::test_pairs_of_a_set_and_of_files",
+    # Benchmarks.
+    "benchmarks/models.py --decode-peer": "test_models::test_a_peer_must_be_there",
+    "benchmarks/models.py --*": f"test_models::{BENCHMARK}",
+    "benchmarks/operations.py --repetitions": f"test_operations::{BENCHMARK}",
+    "benchmarks/rcrn_and_dilated.py --*": f"test_rcrn_and_dilated::{BENCHMARK}",
+    "benchmarks/rcrn_table_10.py --*": "test_rcrn_table_10::test_epochs_of_three_models",
+    "benchmarks/recurrent_layers.py --backends": "test_recurrent_layers::test_chosen_layers",
+    "benchmarks/recurrent_layers.py --bfloat16": "test_recurrent_layers::test_chosen_layers",
+    "benchmarks/recurrent_layers.py --layers": "test_recurrent_layers::test_chosen_layers",
+    "benchmarks/recurrent_layers.py --*": f"test_recurrent_layers::{BENCHMARK}",
+    "--cells": f"test_rcrn_and_dilated::{BENCHMARK}",
+    "--repetitions": f"test_operations::{BENCHMARK}",
+    "--threads": f"test_operations::{BENCHMARK}",
+    # Of the layer of docs/add_a_layer.md.
+    "--leak": "test_pages::test_adding_a_layer",
+    "--encoder-leak": "test_options::test_options_hold_for_both_sides_unless_one_has_its_own",
+    "--decoder-leak": "test_options::test_options_hold_for_both_sides_unless_one_has_its_own",
+}
+AWAITED = {"--no-repeat-ngram-size": "test_generation::test_no_ngram_is_there_twice"}
+"""What a test tries that is on another branch still."""
+
+CONFIGURATION: dict[str, str] = {
+    "base": "test_configuration::test_a_file_says_what_differs_from_its_bases",
+    "extensions": "test_extensions::test_a_metric_and_a_layer_go_through_all_scripts",
+    "recipe": "test_configuration::test_a_recipe_is_chosen_by_name",
+    "recipes": "test_configuration::test_a_recipe_is_chosen_by_name",
+    "train": "test_fairseq_commands::test_train_command",
+    "generate": "test_fairseq_commands::test_generate_command",
+    "data: folder": "test_configuration::test_data_and_work_folders_follow_the_names",
+    "evaluate: average": "test_configuration::test_a_file_says_what_differs_from_its_bases",
+    "evaluate: metric": "test_extensions::test_a_metric_and_a_layer_go_through_all_scripts",
+    "evaluate: cache-window": "test_language_models::test_scores_cache_and_report",
+    "evaluate: cache-theta": "test_effects::test_the_cache_of_a_configuration",
+    "evaluate: cache-weight": "test_effects::test_the_cache_of_a_configuration",
+    "paper: table": "test_experiments::test_scores_and_translations",
+    "paper: row": "test_experiments::test_scores_and_translations",
+}
+"""The keys of a configuration, as docs/configurations.md has them."""
+
+
+def named() -> Iterator[tuple[str, str, str]]:
+    """The page, the command (empty where the text names none) and the option, of all options that pages name."""
+    for page in PAGES_OF_OPTIONS:
+        for line in commands(page):
+            for part in line.split("|"):
+                words = shlex.split(part.split("<")[0])
+                words = [word for word in words if "=" not in word or word.startswith("-")]
+                for option in (word.split("=")[0] for word in words if word.startswith("--")):
+                    yield name(page), command_of(words), option
+        # A prefix such as --encoder- is no option.
+        prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9](?![\w-])", prose):
+            yield name(page), "", option
+
+
+def command_of(words: list[str]) -> str:
+    """What runs: a script, a command of fairseq, a file or a module with its subcommand."""
+    if "python" not in words:
+        return words[0]
+    words = words[words.index("python") + 1 :]
+    if words[0] == "-m":
+        words = words[1:]
+    return " ".join(words[:2]) if words[0].endswith("analysis") else words[0]
+
+
+NAMED = sorted(set(named()))
+OF_MODELS = {option for _, option, _ in OPTIONS}
+
+
+@cache
+def functions(file: str) -> set[str]:
+    """The functions of all test files of a name, and that of the file before each."""
+    paths = list(TESTS.rglob(f"{file}.py"))
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in paths)
+    return {node.name for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+@cache
+def source(file: str) -> str:
+    return "".join(path.read_text(encoding="utf-8") for path in TESTS.rglob(f"{file}.py"))
+
+
+def find_test(command: str, option: str) -> str | None:
+    """The test that tries an option of a command; None where there is none."""
+    if not command:
+        # Of whichever command.
+        return COVERED.get(option) or next((COVERED[what] for what in COVERED if what.endswith(f" {option}")), None)
+    whole = f"{command} {option}"
+    return next((test for pattern, test in COVERED.items() if fnmatchcase(whole, pattern)), COVERED.get(option))
+
+
+def test_every_option_that_a_page_names_is_tried() -> None:
+    missing = {}
+    for page, command, option in NAMED:
+        if option not in AWAITED and option not in OF_MODELS and find_test(command, option) is None:
+            missing.setdefault(f"{command} {option}".strip(), page)
+    assert not missing, (
+        f"{', '.join(f'{page} names {what}' for what, page in missing.items())}: nothing tries that it has an effect. "
+        "Add a row to a table of this file, with two values of which something else must come out, or to COVERED the "
+        "test that tries it"
+    )
+
+
+def test_the_tests_that_are_named_exist_and_name_the_option() -> None:
+    wrong = []
+    for covered in (COVERED, CONFIGURATION):
+        for what, test in covered.items():
+            file, function = test.split("::")
+            option = what.split(" ")[-1].lstrip("-").rstrip("*")
+            names_it = option in source(file) or option.replace("-", "_") in source(file)
+            if function not in functions(file) or not names_it:
+                wrong.append(f"{what}: {test}")
+    assert not wrong, "\n".join(["no such test, or it does not name the option:", *wrong])
+
+
+def test_what_no_page_names_any_more_is_not_listed() -> None:
+    used = {find_test(command, option) for _, command, option in NAMED}
+    assert {test for test in COVERED.values()} <= used
+
+
+def test_every_key_of_a_configuration_is_tried() -> None:
+    keys = {f"{section}: {key}" for section, of_section in KEYS.items() for key in of_section}
+    assert keys | (set(SECTIONS) - set(KEYS)) == CONFIGURATION.keys()
