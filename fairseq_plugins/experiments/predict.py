@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -114,7 +113,7 @@ def predict(
         options = ["--input-file", str(source), *extra]
         command = fairseq_commands.validate_command(data, checkpoint, "input", gpus, options)
         output: list[str] = []
-        status = processes.run(command, output.append, stderr=subprocess.STDOUT)
+        status = processes.run_here(command, output.append)
     if status != 0:
         raise processes.failure(command, status, output)
     found = iter(predictions(output, len(given), "fairseq-validate"))

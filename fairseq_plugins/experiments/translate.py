@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -121,7 +120,7 @@ def translate(
                 output.append(line)
                 bar.update(line.startswith("S-"))
 
-            status = processes.run(command, collect, stderr=subprocess.STDOUT)
+            status = processes.run_here(command, collect)
     if status != 0:
         raise processes.failure(command, status, output)
     found = list(hypotheses(output, len(sentences), "fairseq-interactive"))

@@ -25,7 +25,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """The commands that are run; in their place each word is put into capitals, five at most."""
     seen: list[Sequence[str]] = []
 
-    def run(command: Sequence[str], on_line: Callable[[str], object], stderr: int | None = None) -> int:
+    def run(command: Sequence[str], on_line: Callable[[str], object]) -> int:
         seen.append(command)
         source = Path(fairseq_commands.option(command, "--input"))
         for number, line in enumerate(source.read_text(encoding="utf-8").splitlines()):
@@ -35,7 +35,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
             on_line(f"P-{number}\t{' '.join(['-1'] * (len(words) + 1))}\n")
         return 0
 
-    monkeypatch.setattr(translate.processes, "run", run)
+    monkeypatch.setattr(translate.processes, "run_here", run)
     return seen
 
 
@@ -69,12 +69,12 @@ def test_a_translation_that_is_cut_is_warned_of(
 
 
 def test_a_command_that_fails_is_one_sentence(plain: PreparedData, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(command: Sequence[str], on_line: Callable[[str], object], stderr: int | None = None) -> int:
+    def run(command: Sequence[str], on_line: Callable[[str], object]) -> int:
         on_line("Traceback (most recent call last):\n")
         on_line("RuntimeError: too dark\n")
         return 1
 
-    monkeypatch.setattr(translate.processes, "run", run)
+    monkeypatch.setattr(translate.processes, "run_here", run)
     with pytest.raises(InputError, match="^fairseq-interactive ended with exit status 1: RuntimeError: too dark$"):
         translate.translate(["a"], "x.pt", plain, 0)
 
