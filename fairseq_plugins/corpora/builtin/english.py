@@ -197,7 +197,8 @@ def complements(clause: Clause) -> Words:
     elif pattern and pattern != "swap":
         # English leaves the preposition behind when its object has moved: "the key that he looked for".
         words += clause.manner.english.split() if clause.manner else []
-        words += [pattern, *(noun_phrase(direct or indirect or other) if direct or indirect or other else [])]
+        only = direct or indirect or other
+        words += [pattern, *(noun_phrase(only) if only else [])]
     else:
         for phrase in (indirect, direct, other):
             words += noun_phrase(phrase) if phrase else []
