@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .versions import VERSION as __version__
 
 if TYPE_CHECKING:
-    import os
+    from pathlib import Path
 
     from .trained import Ensemble
 
@@ -48,7 +48,7 @@ def register() -> None:
     quiet_warnings()  # here, where its filters outlast the ones above
 
 
-def load(path: "str | os.PathLike[str]", data: "str | os.PathLike[str] | None" = None) -> "Ensemble":
+def load(path: "str | Path", data: "str | Path | None" = None) -> "Ensemble":
     """A trained model, ready to translate: ``load("work/quickstart/mc_rnn_3").translate(["Der Hund schläft."])``.
 
     See :func:`.trained.load`.

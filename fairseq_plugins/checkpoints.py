@@ -311,8 +311,10 @@ def _chosen(inputs: list[Path], last: int | None, epochs: list[int] | None) -> l
     if last is not None:
         return last_checkpoints(inputs[0], last)
     found = epoch_checkpoints(inputs[0])
-    for epoch in epochs:
+    chosen: list[Path] = []
+    for epoch in epochs or ():
         if epoch not in found:
             epochs_there = ", ".join(map(str, found)) or "(none)"
             raise InputError(f"{inputs[0]}: no checkpoint{epoch}.pt; there are those of epochs {epochs_there}")
-    return [found[epoch] for epoch in epochs]
+        chosen.append(found[epoch])
+    return chosen

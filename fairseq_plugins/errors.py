@@ -72,7 +72,7 @@ def system_error(error: OSError) -> str:
     what = error.strerror or str(error)
     if error.filename is not None:
         what = f"{os.fsdecode(error.filename)}: {what}" if isinstance(error.filename, (str, bytes)) else what
-    remedy = _REMEDIES.get(error.errno)
+    remedy = _REMEDIES.get(error.errno or 0)
     return f"{what}; {remedy}" if remedy else what
 
 

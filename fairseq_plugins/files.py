@@ -28,17 +28,17 @@ _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 
 @contextlib.contextmanager
-def atomic_file(path: str | os.PathLike[str], mode: str = "w", encoding: str | None = None) -> Iterator[IO]:
+def atomic_file(path: str | os.PathLike[str], mode: str = "w", encoding: str | None = None) -> Iterator[IO[Any]]:
     """Opens a temporary file in the folder of ``path`` and renames it to ``path`` when the block ends without an error.
 
     Text modes default to UTF-8 with ``\\n`` line ends. After an error nothing is left behind and ``path`` is untouched.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = {} if "b" in mode else {"encoding": encoding or "utf-8", "newline": "\n"}
+    encoding, newline = (None, None) if "b" in mode else (encoding or "utf-8", "\n")
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
-        with open(descriptor, mode, **text) as stream:
+        with open(descriptor, mode, encoding=encoding, newline=newline) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -263,7 +263,7 @@ def read_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator
         raise InputError(f"{path}: not a whole gzip file (it is empty); fetch it again")
 
 
-def lines_of(stream: IO[bytes], name: str | os.PathLike[str], errors: str = "strict") -> Iterator[str]:
+def lines_of(stream: IO[bytes] | gzip.GzipFile, name: str | os.PathLike[str], errors: str = "strict") -> Iterator[str]:
     """As :func:`read_lines`, of a stream that is open; ``name`` is what errors call it."""
     number = 0
     try:

@@ -134,7 +134,9 @@ def check_layers() -> list[str]:
     """Prints what each recurrent layer runs on, and how far it is from its reference, forwards and backwards."""
     from .modules import RECURRENT_KINDS
 
-    rows, problems, notes = [], [], {}
+    rows: list[dict[str, Any]] = []
+    problems: list[str] = []
+    notes: dict[str, str] = {}
     for name, kind in RECURRENT_KINDS.items():
         try:
             row, refused = check_layer(kind)

@@ -74,7 +74,7 @@ def channel_attention(trained: TrainedModel, sentences: Sequence[Sentence]) -> l
             raise InputError(
                 f"{trained.path}: the encoder of '{trained.architecture}' has no channels; give an MC-RNN's checkpoint"
             )
-        words = [tuple(word) for word in sentence.words_and_end]
+        words = [(word.text, word.start, word.stop) for word in sentence.words_and_end]
         by_layer = [_layer(trained, sentence, layer) for layer in layers]
         found.append(ChannelAttention([*sentence.pieces, END], words, by_layer))
     return found
@@ -87,7 +87,7 @@ def _layer(trained: TrainedModel, sentence: Sentence, layer: LayerDetail) -> Lay
     for position in range(steps):
         # In the backward direction time counts from the sentence's last token.
         time = steps - position if is_backward else position + 1
-        row = [in_degree(time, channel, channels) for channel in range(1, channels + 1)]
+        row = [int(in_degree(time, channel, channels)) for channel in range(1, channels + 1)]
         spans = [(position, position + m) if is_backward else (position - m, position) for m in row]
         degrees.append(row)
         phrases.append([_text(trained, sentence, max(0, first), min(steps - 1, last)) for first, last in spans])

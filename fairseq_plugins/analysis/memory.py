@@ -64,8 +64,8 @@ def memories(dilations: Sequence[int], channels: int) -> list[NetworkMemory]:
 
 def _memory(name: str, edges: float | None, lengths: Sequence[float], cycle: int) -> NetworkMemory:
     finite = [length if math.isfinite(length) else None for length in lengths]
-    within = finite[1 : cycle + 1]
-    return NetworkMemory(name, edges, None if None in within else sum(within) / cycle, finite)
+    mean = sum(lengths[1 : cycle + 1]) / cycle
+    return NetworkMemory(name, edges, mean if math.isfinite(mean) else None, finite)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -102,7 +102,10 @@ def _of_ranker(model: SequenceRanker, task: FairseqTask, sample: dict[str, Any])
         weights = model.attention.weights(*encoded[0], *encoded[1])
         shares = [own[0, : int(length[0])] for own, length in zip(weights, lengths, strict=True)]
     else:
-        shares = [_shares(pool(*text, ["max"]).positions["max"][0], int(text.lengths[0])) for text in encoded]
+        shares = [
+            _shares(pool(text.output, text.lengths, ["max"]).positions["max"][0], int(text.lengths[0]))
+            for text in encoded
+        ]
     texts = [_picked(task, of_text[0], of_words) for of_text, of_words in zip(tokens, shares, strict=True)]
     return PickedWords(texts, str(int(sample["target"][first])), f"{float(scores[first]):.3f}")
 

@@ -52,13 +52,14 @@ def run(arguments: argparse.Namespace) -> Analysis:
         InputError: nothing is recorded of a system, or not of this set, or neither system is trained.
     """
     known = records.load_all()
-    groups = [group_named(arguments, name, known) for name in (arguments.baseline, arguments.system)]
+    baseline, system = (group_named(arguments, name, known) for name in (arguments.baseline, arguments.system))
+    groups = (baseline, system)
     if not any(group.is_trained for group in groups):
         raise InputError(
             f"neither '{arguments.baseline}' nor '{arguments.system}' is trained; name a system that has seeds"
         )
     systems, are_trained = (arguments.baseline, arguments.system), all(group.is_trained for group in groups)
-    report = SeedsReport(systems, are_trained, compare_seeds(*groups, arguments.subset))
+    report = SeedsReport(systems, are_trained, compare_seeds(baseline, system, arguments.subset))
     if not report.comparisons:
         sets = sorted({name for group in groups for record in group.records for name in record.scores})
         raise InputError(f"--subset {arguments.subset}: not recorded of both systems; there are {', '.join(sets)}")

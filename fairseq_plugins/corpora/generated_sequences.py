@@ -91,11 +91,10 @@ class GeneratedSequencesPreparation(Preparation):
         return [*super().fairseq_arguments(folder), *options, *(["--permute"] if self.is_permuted else [])]
 
 
-class GeneratedSequencesRun(Run):
+class GeneratedSequencesRun(Run[GeneratedSequencesPreparation]):
     """One run of a preparation of sequences."""
 
     folders = ("raw", "bin")
-    preparation: GeneratedSequencesPreparation
 
     def steps(self) -> Mapping[str, Callable[[], Any]]:
         return {"sets": self._write_copied if self.preparation.problem == "copy_memory" else self._write_pixels}
@@ -130,7 +129,7 @@ class GeneratedSequencesRun(Run):
         sets = {name: {"pixels": pixels, "labels": labels} for name, (pixels, labels) in parts.items()}
         return self._write(sets, {name: list(map(str, labels)) for name, (_, labels) in parts.items()})
 
-    def _write(self, sets: Mapping[str, Mapping[str, np.ndarray]], labels: Mapping[str, list[str]]) -> dict[str, int]:
+    def _write(self, sets: Mapping[str, Mapping[str, Any]], labels: Mapping[str, list[str]]) -> dict[str, int]:
         with atomic_directory(self.output / "bin") as folder:
             for name, arrays in sets.items():
                 np.savez_compressed(folder / f"{name}.npz", **arrays)

@@ -47,10 +47,10 @@ def find(folder: Path, split: str) -> tuple[Path, Path] | None:
     Raises:
         InputError: one side is there and the other is not, or there are several.
     """
-    sides = [_find_side(folder, split, names) for names in NAMES[split]]
-    if None not in sides:
-        return sides[0], sides[1]
-    for found, missing, names in zip(sides, sides[::-1], NAMES[split][::-1], strict=True):
+    source, target = (_find_side(folder, split, names) for names in NAMES[split])
+    if source is not None and target is not None:
+        return source, target
+    for found, missing, names in zip((source, target), (target, source), NAMES[split][::-1], strict=True):
         if found is not None and missing is None:
             raise InputError(f"{found} is there, but not its other side, {' or '.join(names)}, in {folder}")
     return None

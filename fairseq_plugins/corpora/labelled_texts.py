@@ -154,11 +154,10 @@ class LabelledTextsPreparation(Preparation):
         return tokens if self.max_length is None else " ".join(tokens.split()[: self.max_length])
 
 
-class LabelledTextsRun(Run):
+class LabelledTextsRun(Run[LabelledTextsPreparation]):
     """One run of a preparation of labelled texts."""
 
     folders = ("raw", "tokens", "dictionary", "bin")
-    preparation: LabelledTextsPreparation
 
     def __init__(
         self,

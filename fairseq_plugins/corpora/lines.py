@@ -22,15 +22,17 @@ Result = TypeVar("Result")
 
 _BLOCK = 1 << 14
 
+_worker_function: Callable[[Any], Any]
 
-def side_files(prefix: str | os.PathLike[str], sides: Sequence[str]) -> tuple[Path, ...]:
+
+def side_files(prefix: str | os.PathLike[str], sides: tuple[str, str]) -> tuple[Path, Path]:
     """The files ``prefix.de`` and ``prefix.en`` of the sides ``de`` and ``en``, or ``prefix.de.gz`` and so on.
 
     Raises:
         InputError: there is neither.
     """
-    paths = []
-    for side in sides:
+
+    def file_of(side: str) -> Path:
         plain, packed = Path(f"{prefix}.{side}"), Path(f"{prefix}.{side}.gz")
         if not plain.is_file() and not packed.is_file():
             for end in (f".{other}{packing}" for other in sides for packing in ("", ".gz")):
@@ -39,8 +41,10 @@ def side_files(prefix: str | os.PathLike[str], sides: Sequence[str]) -> tuple[Pa
                     files = " and ".join(f"{short}.{other}" for other in sides)
                     raise InputError(f"{prefix}: a prefix is meant: {short}, which stands for {files}")
             raise InputError(f"{plain}: no such file, nor {packed.name}")
-        paths.append(plain if plain.is_file() else packed)
-    return tuple(paths)
+        return plain if plain.is_file() else packed
+
+    source, target = sides
+    return file_of(source), file_of(target)
 
 
 def read_aligned(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:

@@ -203,18 +203,18 @@ def read_evaluation_set(source: Path, references: Sequence[Path], count: int, re
             translations[name] = path, {(segment.document, segment.number): segment for segment in found}
     _check_count(source, list(translations), count)
     rows = []
-    for name, (path, found) in translations.items():
+    for name, (path, by_key) in translations.items():
         for key in keys:
-            if key not in found:
-                missing = "document" if all(document != key[0] for document, _ in found) else f"segment {key[1]} of"
+            if key not in by_key:
+                missing = "document" if all(document != key[0] for document, _ in by_key) else f"segment {key[1]} of"
                 where = f"{missing} {key[0]}" if missing == "document" else f"{missing} document {key[0]}"
                 raise InputError(f"{path}: the reference {name} lacks {where}, which {source} has")
-        if extra := [segment for key, segment in found.items() if key not in set(keys)]:
+        if extra := [segment for key, segment in by_key.items() if key not in set(keys)]:
             raise InputError(
                 f"{path}, line {extra[0].line}: segment {extra[0].number} of document {extra[0].document} is not in "
                 f"{source}: they do not belong together"
             )
-        rows.append([found[key].text for key in keys])
+        rows.append([by_key[key].text for key in keys])
     return EvaluationSet([segment.text for segment in segments], rows)
 
 

@@ -232,11 +232,10 @@ def prepare(
     return PairsRun(preparation, files, output, workers, check, names).prepare()
 
 
-class PairsRun(Run):
+class PairsRun(Run[PairsPreparation]):
     """The steps from pairs of text files to fairseq's binary form."""
 
     folders = ("raw", "tokens", "bpe", "bin")
-    preparation: PairsPreparation
 
     def __init__(
         self,
@@ -281,8 +280,8 @@ class PairsRun(Run):
 
     # Step 1: raw/ and tokens/
 
-    def _write_text(self) -> dict[str, dict[str, int]]:
-        counts: dict[str, dict[str, int]] = {}
+    def _write_text(self) -> dict[str, dict[str, Any]]:
+        counts: dict[str, dict[str, Any]] = {}
         with contextlib.ExitStack() as stack:
             folders = {"tokens": stack.enter_context(atomic_directory(self.output / "tokens"))}
             if self.preparation.given == "raw":
@@ -363,11 +362,12 @@ class PairsRun(Run):
         if len(lines) != expected:
             raise InputError(f"{path} has {len(lines):,} lines, but {split} has {expected:,} sentences to refer to")
         _, tokenize = self._tokenizers()
-        for folder, function in zip(folders.values(), (tokenize, str), strict=False):
+        functions: tuple[Callable[[str], str], ...] = (tokenize, str)
+        for folder, function in zip(folders.values(), functions, strict=False):
             with text_writer(folder / f"{split}.ref{number}.{self.languages[1]}") as stream:
                 stream.writelines(function(line) + "\n" for line in lines)
 
-    def _reason_to_drop(self, tokens: tuple[str, str]) -> str | None:
+    def _reason_to_drop(self, tokens: tuple[str, ...]) -> str | None:
         steps = self.preparation
         source, target = (len(side.split()) for side in tokens)
         if min(source, target) < steps.min_length:

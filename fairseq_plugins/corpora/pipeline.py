@@ -22,9 +22,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
-from fairseq_plugins.corpora.preparation import PREPARATION, Preparation
+from fairseq_plugins.corpora.preparation import PREPARATION, Preparation, Record
 from fairseq_plugins.errors import CommandError, InputError, last_words, nearest
 from fairseq_plugins.fairseq_program import environment, python_command
 from fairseq_plugins.files import locked, refuse_colon, sha256, write_json
@@ -49,7 +49,7 @@ _INDEX_HEAD = struct.Struct("<9sQBQ")
 _ITEM_BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 4, 7: 8, 8: 2, 9: 4, 10: 8}
 
 
-class Run(ABC):
+class Run(ABC, Generic[Record]):
     """One run of a preparation; a subclass for each kind of corpus has its steps."""
 
     folders: ClassVar[tuple[str, ...]]
@@ -57,7 +57,7 @@ class Run(ABC):
 
     def __init__(
         self,
-        preparation: Preparation,
+        preparation: Record,
         inputs: Mapping[str, Sequence[Path]],
         output: str | os.PathLike[str],
         workers: int = 1,
@@ -93,7 +93,7 @@ class Run(ABC):
     def results(self) -> dict[str, Any]:
         """What came out of the steps: values for the fields of the record that say so."""
 
-    def prepare(self) -> Preparation:
+    def prepare(self) -> Record:
         """Prepares the corpus.
 
         A folder that already holds the same preparation of the same files is left as it is. An interrupted preparation
@@ -110,7 +110,8 @@ class Run(ABC):
         plan = {**self.preparation.choices(), "splits": self.given}
         if (self.output / PREPARATION).exists():
             prepared = Preparation.load(self.output)
-            if differing := _differences(plan, {**prepared.choices(), "splits": prepared.splits}):
+            differing = _differences(plan, {**prepared.choices(), "splits": prepared.splits})
+            if differing or not isinstance(prepared, type(self.preparation)):
                 raise InputError(
                     f"{self.output} was prepared otherwise ({', '.join(differing)}): remove it, or name another folder"
                 )

@@ -122,11 +122,10 @@ class RunningTextPreparation(Preparation):
         return Codec(tokenizer, unknown_words=self.unknown_words)
 
 
-class RunningTextRun(Run):
+class RunningTextRun(Run[RunningTextPreparation]):
     """The steps from text files to fairseq's binary form."""
 
     folders = ("tokens", "bin")
-    preparation: RunningTextPreparation
 
     def __init__(
         self,

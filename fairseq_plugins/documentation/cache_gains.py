@@ -8,7 +8,7 @@ from ..experiments.record_groups import groups
 from ..experiments.records import BEST, Record
 from ..scoring.metrics import metric_named
 from ..tables.writing import markdown
-from .results_page import NOT_RECORDED, cell
+from .results_page import NOT_RECORDED, NOTHING, cell
 
 SUBSET = "test"
 CACHED = f"{SUBSET} with cache"
@@ -30,10 +30,11 @@ def table(records: Iterable[Record], dataset: str) -> str:
     cached = [group for group in found if group.differences == OPTIONS and group.system in plain]
     if not cached:
         return f"{NOT_RECORDED.capitalize()}."
+    figures = [group.figure(column.key, CACHED) for group in cached]
     rows = {
         "network": [f"`{group.system}`" for group in cached],
         column.label: [cell(plain[group.system], column, SUBSET) for group in cached],
         "with the cache": [cell(group, column, CACHED) for group in cached],
-        "runs": [group.figure(column.key, CACHED).runs for group in cached],
+        "runs": [figure.runs if figure else NOTHING for figure in figures],
     }
     return "\n".join(markdown(rows))

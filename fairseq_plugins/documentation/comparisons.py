@@ -40,12 +40,12 @@ def comparisons(
     rows: list[dict[str, str]] = []
     for average in averages:
         for pair in pairs:
-            groups = [_group(records, dataset, name, average, differences) for name in pair]
+            baseline, system = (_group(records, dataset, name, average, differences) for name in pair)
             # A difference of systems that trained for unlike times would say nothing of them.
-            if None in groups or groups[0].differences != groups[1].differences:
+            if baseline is None or system is None or baseline.differences != system.differences:
                 continue
-            for subset in _sets(groups):
-                main_number = compare_seeds(*groups, subset)[:1]
+            for subset in _sets((baseline, system)):
+                main_number = compare_seeds(baseline, system, subset)[:1]
                 rows += [_row(pair, average, subset, comparison, brief) for comparison in main_number]
     table = {heading: [row[heading] for row in rows] for heading in (rows[0] if rows else ())}
     if any("(" in cell for cell in table.get(BY_SEED, ())):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ..errors import InputError
 from ..experiments import configuration as configurations
 from ..experiments.record_groups import Group, group_of
 from ..experiments.records import BEST, Record
@@ -71,6 +72,8 @@ def table(records: Sequence[Record]) -> str:
 
 def _ours(family: Family, paper: Table, row: Row, records: Sequence[Record]) -> tuple[str, str]:
     """Our score, and the configuration that it is of: on the paper's data if that is recorded, else on the stand-in."""
+    if row.config is None:
+        raise InputError(f"{family.table}: {family.row} has no configuration that trains it; name another row")
     path = Path(row.config).relative_to(ROOT).as_posix()
     figures = results_page.our_figures(paper, row, records)
     if figures != results_page.NOT_RECORDED:
@@ -86,6 +89,7 @@ def _ours(family: Family, paper: Table, row: Row, records: Sequence[Record]) -> 
 def _score(group: Group) -> str:
     """The main score of a group on the test set, with its name and the data's."""
     columns = results_page.columns_of(group.records, "test")
-    column = next(column for column in columns if column.paper is not None)
-    figure = group.figure(column.key)
+    column, figure = next(
+        (column, figure) for column in columns if column.paper is not None and (figure := group.figure(column.key))
+    )
     return f"{figure.text(column.form)} {column.label}, {STAND_IN_DATA[group.dataset]} ({figure.runs})"

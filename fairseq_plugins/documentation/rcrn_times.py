@@ -35,8 +35,8 @@ def parameters(path: Path = RECORDED) -> str:
 def times_as_long(path: Path = RECORDED) -> str:
     """RCRN's time beside the others', over the lengths, in training and inference."""
     found = _rows(path)
-    own = {key[:2]: row["ratio"] for key, row in found.items() if key[2] == OURS}
-    single = [ratio / found[(*key, SINGLE)]["ratio"] for key, ratio in own.items()]
+    own = {(phase, words): row["ratio"] for (phase, words, model), row in found.items() if model == OURS}
+    single = [ratio / found[phase, words, SINGLE]["ratio"] for (phase, words), ratio in own.items()]
     return (
         "Measured at 16 to 256 words, in training and inference, RCRN takes "
         f"{min(single):.1f} to {max(single):.1f} times as long as one BiLSTM layer, and "

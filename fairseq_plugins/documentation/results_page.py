@@ -91,14 +91,16 @@ def recorded_rows(records: Sequence[Record], subset: str) -> dict[str, list[str]
     """The recorded runs of one set as a table: heading → a cell for each group."""
     found = groups(records)
     columns = columns_of(records, subset)
-    first = [next(column for column in columns if group.figure(column.key, subset)) for group in found]
+    first = [
+        next((column, figure) for column in columns if (figure := group.figure(column.key, subset))) for group in found
+    ]
     table = {
         "system": [f"`{group.system}`" for group in found],
         "options that differ": [differing(group.differences) for group in found],
         "checkpoint": [group.checkpoint if group.configuration else "" for group in found],
         **{column.label: [cell(group, column, subset) for group in found] for column in columns},
-        "range": [range_of(group, column, subset) for group, column in zip(found, first, strict=True)],
-        "runs": [group.figure(column.key, subset).runs for group, column in zip(found, first, strict=True)],
+        "range": [range_of(group, column, subset) for group, (column, _) in zip(found, first, strict=True)],
+        "runs": [figure.runs for _, figure in first],
         "parameters": [count(group.records[0].parameters) for group in found],
         "updates": [extremes([record.updates for record in group.records]) for group in found],
         "training seconds": [extremes([record.train_seconds for record in group.records]) for group in found],
@@ -201,10 +203,12 @@ def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
         # Runs with settings of their own (--cache-window …) are of something else.
         own = [record for record in records if record.configuration == path and record.checkpoint == BEST]
         own = [record for record in own if record.differences in ({}, {row.variant: "true"})]
-        group = Group(tuple(own), {})
+        group: Group | None = Group(tuple(own), {})
     else:
         configuration = configurations.load(row.config)
         group = group_of(configuration, records) or longest_with_own_budget(configuration, records)
+    if group is None:
+        return NOT_RECORDED
     columns = [column for column in metric.columns if column.paper is not None]
     if table.measure.sets != ("test",):
         wanted = [(columns[0], subset) for subset in table.measure.sets]
@@ -212,7 +216,7 @@ def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
         wanted = [(column, "test") for column in columns]
     if row.variant is not None:
         wanted = [(column, f"{subset} with {row.variant}") for column, subset in wanted]
-    figures = [group and group.figure(column.key, subset) for column, subset in wanted]
+    figures = [group.figure(column.key, subset) for column, subset in wanted]
     if not any(figures):
         return NOT_RECORDED
     cells = (

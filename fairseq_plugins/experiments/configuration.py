@@ -271,8 +271,10 @@ def _read(path: Path) -> _Content:
         raise InputError(f"{path}: the file is empty; it needs a section 'train' with an 'arch'")
     content = _Content(None, None, {}, {}, [])
     for name, node in _entries(root, path, SECTIONS, "section"):
-        if name in ("base", "recipe"):
-            content = content._replace(**{name: _value(node, path, name)})
+        if name == "base":
+            content = content._replace(base=_value(node, path, name))
+        elif name == "recipe":
+            content = content._replace(recipe=_value(node, path, name))
         elif name == "recipes":
             for recipe, options in _entries(node, path, None, "recipe"):
                 content.recipes[recipe] = _section(options, path, None)

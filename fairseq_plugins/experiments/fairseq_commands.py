@@ -13,7 +13,7 @@ import sysconfig
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 from .. import register
 from ..checkpoints import stored_options
@@ -132,8 +132,11 @@ def share_of(configuration: Configuration, extra: Sequence[str], number: int) ->
     Batches before an update (``--update-freq``) are shared out first, then the batch itself.
     """
     values = {key: value.text for key, value in configuration.train.items()}
-    names = {"update-freq": ("--update-freq",), "max-tokens": ("--max-tokens",)}
-    names["batch-size"] = ("--batch-size", "--max-sentences")
+    names = {
+        "update-freq": ["--update-freq"],
+        "max-tokens": ["--max-tokens"],
+        "batch-size": ["--batch-size", "--max-sentences"],
+    }
     given = {key: option(extra, *own) or values.get(key) for key, own in names.items()}
     frequencies = (given.pop("update-freq") or "1").split(",")
     sizes = {key: value for key, value in given.items() if value is not None}
@@ -397,7 +400,8 @@ def resolved_options(command: Sequence[str]) -> dict[str, Any]:
     with warnings.catch_warnings():
         # fairseq asks Hydra as it was asked years ago.
         warnings.simplefilter("ignore")
-        groups = OmegaConf.to_container(convert_namespace_to_omegaconf(parsed), resolve=True, enum_to_str=True)
+        configuration = convert_namespace_to_omegaconf(parsed)
+        groups = cast("dict[str, Any]", OmegaConf.to_container(configuration, resolve=True, enum_to_str=True))
     # Models and tasks in the older style have all options in one Namespace.
     return {
         name: vars(group) | {"_name": getattr(parsed, "arch" if name == "model" else name, None)}

@@ -73,7 +73,7 @@ def run(
         env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **KEPT_MEMORY, **environment()},
     )
     try:
-        for line in process.stdout:
+        for line in process.stdout or ():
             on_line(line)
         return process.wait()
     except BaseException:

@@ -126,8 +126,8 @@ def main(arguments: Sequence[str]) -> None:
 
     text, data = work / "text", work / "data"
     heading("A corpus from a grammar: sentences, tokens, BPE")
-    for command in builtin_corpus(options.task, text, data, task.preparation):
-        step(command)
+    for preparing in builtin_corpus(options.task, text, data, task.preparation):
+        step(preparing)
 
     heading("Training both models, one thread each")
     limit = options_of_training(options.max_update, options.seed)

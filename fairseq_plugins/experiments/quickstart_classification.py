@@ -42,8 +42,8 @@ def run(work: Path, sentence: str | None, max_update: int | None, seed: int | No
     started = time.monotonic()
     text, data = work / "text", work / "data"
     heading("Sentences from a grammar: who acts?")
-    for command in builtin_corpus("classification", text, data, ()):
-        step(command)
+    for preparing in builtin_corpus("classification", text, data, ()):
+        step(preparing)
 
     heading("Training both models, one thread each")
     limit = options_of_training(max_update, seed)

@@ -91,7 +91,7 @@ async def _train(name: str, command: list[str], total: int, position: int) -> No
     last_lines: list[str] = []
     bar = tqdm(desc=name, total=total, position=position, unit=" updates", disable=None, leave=False)
     try:
-        async for raw in process.stdout:
+        while process.stdout and (raw := await process.stdout.readline()):
             line = raw.decode("utf-8", errors="replace")
             last_lines = [*last_lines[-30:], line]
             statistics = parse_statistics(line)

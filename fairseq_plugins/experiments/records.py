@@ -194,9 +194,10 @@ def recordable(configuration: Configuration, work: Path, checkpoint: str | None)
     if checkpoint is not None:
         raise InputError("--record: it takes the training's own checkpoint; leave out --checkpoint, or say --average N")
     found = results.required(work)
-    if "updates" not in found:
+    trained = results.configuration_path(found)
+    if "updates" not in found or trained is None:
         raise InputError(f"--record: {work / 'results.json'} tells of no training; run 'fairseq-plugins train' first")
-    if results.configuration_path(found).resolve() != configuration.path.resolve():
+    if trained.resolve() != configuration.path.resolve():
         raise InputError(f"--record: {work} was trained with {found['config']}, not with {configuration.path}")
     _validation_loss(work)  # what is damaged is said before hours of decoding
 

@@ -89,26 +89,26 @@ def compare_seeds(baseline: Group, system: Group, subset: str = "test") -> list[
             continue
         shared = sorted(runs[0].keys() & runs[1].keys())
         rows = {seed: [_statistics(of_seed[seed], subset) for of_seed in runs] for seed in shared}
-        tests = {seed: _tested(metric, *pair) for seed, pair in rows.items()}
+        tests = {seed: _tested(metric, ours, theirs) for seed, (ours, theirs) in rows.items()}
         is_whole = runs[0].keys() == runs[1].keys() and all(tests.values())
-        together = _together(metric, list(rows.values())) if is_whole else {}
+        pairs = [(ours, theirs) for ours, theirs in rows.values() if ours is not None and theirs is not None]
+        together = _together(metric, pairs) if is_whole else {}
         for column in columns:
             values = [{seed: _mean(own, subset, column) for seed, own in of_seed.items()} for of_seed in runs]
             seeds = tuple(
-                SeedComparison(seed, *(of_seed[seed] for of_seed in values), tests[seed].get(column.key))
-                for seed in shared
+                SeedComparison(seed, values[0][seed], values[1][seed], tests[seed].get(column.key)) for seed in shared
             )
-            figures = [
+            first, second = (
                 Figure(tuple(of_seed.values())[: None if group.is_trained else 1])
                 for group, of_seed in zip(groups, values, strict=True)
-            ]
+            )
             interval = p_value = None
             if min(map(len, values)) > 1:
                 if baseline.is_trained and system.is_trained:
-                    interval, p_value = welch(*(figure.values for figure in figures))
+                    interval, p_value = welch(first.values, second.values)
                 else:
                     interval, p_value = student([each.difference for each in seeds])
-            found.append(SeedsComparison(column, *figures, seeds, interval, p_value, together.get(column.key)))
+            found.append(SeedsComparison(column, first, second, seeds, interval, p_value, together.get(column.key)))
     return found
 
 
@@ -138,7 +138,8 @@ def _tested(metric: Metric, baseline: np.ndarray | None, system: np.ndarray | No
     return {key: comparison.p_value for key, comparison in metric.compare_statistics(baseline, system).items()}
 
 
-def _together(metric: Metric, pairs: Sequence[Sequence[np.ndarray]]) -> dict[str, float]:
+def _together(metric: Metric, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
     """Column's key → p over all seeds, whose statistics are all there."""
-    found = paired_bootstrap_of_means(*zip(*pairs, strict=True), metric.scores_of)
+    baseline, system = zip(*pairs, strict=True)
+    found = paired_bootstrap_of_means(baseline, system, metric.scores_of)
     return {column.key: comparison.p_value for column, comparison in zip(metric.columns, found, strict=True)}

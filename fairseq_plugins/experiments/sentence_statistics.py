@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def write(path: Path, statistics: Mapping[str, np.ndarray]) -> None:
         return
     with atomic_file(file, "wb") as stream:
         # A set may be called what savez_compressed calls an argument of its own.
-        arrays = {f"{SET}{name}": _smallest(rows) for name, rows in sorted(kept.items())}
+        arrays: dict[str, Any] = {f"{SET}{name}": _smallest(rows) for name, rows in sorted(kept.items())}
         np.savez_compressed(stream, **arrays)
 
 

@@ -232,9 +232,9 @@ def end_of(checkpoint: dict[str, Any], command: Sequence[str]) -> str | None:
 
     fairseq would see it too, after it has read all data.
     """
-    limits = (fairseq_commands.option(command, name) or 0 for name in ("--max-update", "--patience"))
+    most, patience = (int(fairseq_commands.option(command, name) or 0) for name in ("--max-update", "--patience"))
     hours = float(fairseq_commands.option(command, "--stop-time-hours") or 0)
-    return reached_limit(updates(checkpoint), checkpoint["extra_state"], *map(int, limits), hours)
+    return reached_limit(updates(checkpoint), checkpoint["extra_state"], most, patience, hours)
 
 
 def logged_parameters(log: Path) -> int | None:

@@ -37,7 +37,7 @@ def read_statistics(path: Path) -> list[Mapping[str, Any]]:
     Raises:
         InputError: the file is missing, or a line of it is not what ``fairseq-plugins train`` writes.
     """
-    statistics = []
+    statistics: list[Mapping[str, Any]] = []
     for number, line in enumerate(read_lines(path), start=1):
         try:
             record = json.loads(line)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -64,19 +65,19 @@ def search(
 ) -> tuple[CacheSettings, list[dict[str, float]]]:
     """The settings of the lowest perplexity, and what was tried, each with its perplexity; no cache is tried once."""
 
-    def entry(settings: CacheSettings, log_probabilities: Tensor) -> dict[str, float]:
-        return {**asdict(settings), "perplexity": math.exp(-log_probabilities.mean().item())}
+    def perplexity(log_probabilities: Tensor) -> float:
+        return math.exp(-log_probabilities.mean().item())
 
-    tried = []
+    tried: list[tuple[CacheSettings, float]] = []
     if 0.0 in weights:
-        tried.append(entry(CacheSettings(windows[0], thetas[0], 0.0), reading.log_probabilities))
+        tried.append((CacheSettings(windows[0], thetas[0], 0.0), perplexity(reading.log_probabilities)))
     for window, theta in itertools.product(windows, thetas):
         cache = cache_probabilities(reading.outputs, reading.tokens, window, theta)
         for weight in filter(None, weights):
             mixed = with_cache(reading.log_probabilities, cache, window, weight)
-            tried.append(entry(CacheSettings(window, theta, weight), mixed))
-    best = min(tried, key=lambda each: each["perplexity"])
-    return CacheSettings(best["window"], best["theta"], best["weight"]), tried
+            tried.append((CacheSettings(window, theta, weight), perplexity(mixed)))
+    best, _ = min(tried, key=lambda pair: pair[1])
+    return best, [{**asdict(settings), "perplexity": number} for settings, number in tried]
 
 
 def settings_file(checkpoint: Path) -> Path:
@@ -84,7 +85,7 @@ def settings_file(checkpoint: Path) -> Path:
     return checkpoint.with_name(f"{checkpoint.stem}.cache.json")
 
 
-def searched_settings(model: LanguageModel, **given: float) -> CacheSettings:
+def searched_settings(model: LanguageModel, **given: Any) -> CacheSettings:
     """The settings that the validation set chooses beside those that are given, by their names: what an earlier search
     for this checkpoint and this set has written, or a new one writes.
 

@@ -31,7 +31,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder, register_model
-from fairseq.modules import PositionalEmbedding
+from fairseq.modules import LearnedPositionalEmbedding, PositionalEmbedding
 from fairseq.modules.grad_multiply import GradMultiply
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
@@ -40,7 +40,7 @@ from ..errors import InputError
 from ..kernels.dropout import dropout
 from ..modules.attention import Memory
 from ..modules.convolution import remove_weight_norm
-from ..modules.double_path.decoder import ConvolutionalDecoderPath, PathOutput, SelfAttentionDecoderPath
+from ..modules.double_path.decoder import ConvolutionalDecoderPath, LayerState, PathOutput, SelfAttentionDecoderPath
 from ..modules.double_path.encoder import ConvolutionalEncoderPath, SelfAttentionEncoderPath, SelfAttentionOptions
 from ..modules.double_path.gate import PATHS, ScalarGate
 from ..modules.linear import Linear
@@ -86,7 +86,7 @@ _HAS_SELF_ATTENTION = _has_paths(
 
 
 @dataclass
-class DoublePathConfig(EmbeddingOptions, SharingOptions, position_options(1024)):
+class DoublePathConfig(EmbeddingOptions, SharingOptions, position_options(1024)):  # type: ignore[misc]  # fairseq wants one class of all options
     """The options of ``double_path``; the sizes are those of IWSLT'14 German-English."""
 
     encoder_paths: str = field(default="cnn,san", metadata={"help": "paths of the encoder: cnn, san or cnn,san"})
@@ -143,7 +143,7 @@ class DoublePathConfig(EmbeddingOptions, SharingOptions, position_options(1024))
             "needs": _HAS_SELF_ATTENTION,
         },
     )
-    cross_memory: _CROSS_MEMORIES = field(
+    cross_memory: _CROSS_MEMORIES = field(  # type: ignore[valid-type]  # fairseq makes the class
         default="matched",
         metadata={
             "help": "the other encoder path's output, as a decoder path reads it: at that path's own scale (matched), "
@@ -267,7 +267,8 @@ class DoublePathEncoder(FairseqEncoder):
         return reorder_encoder_out(encoder_out, new_order)
 
     def max_positions(self) -> int:
-        return self.embed_positions.max_positions
+        longest: int = self.embed_positions.max_positions
+        return longest
 
     def make_generation_fast_(self, **unused: Any) -> None:
         remove_weight_norm(self)
@@ -313,7 +314,7 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
     def forward(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: dict[str, list[Tensor]] | None = None,
+        encoder_out: dict[str, list[Tensor]],
         incremental_state: dict[str, dict[str, Any]] | None = None,
         features_only: bool = False,
         need_attention_flows: bool = False,
@@ -339,7 +340,7 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
     def extract_features(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: dict[str, list[Tensor]] | None = None,
+        encoder_out: dict[str, list[Tensor]],
         incremental_state: dict[str, dict[str, Any]] | None = None,
         need_attention_flows: bool = False,
         **unused: Any,
@@ -347,7 +348,8 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
         """z_o of Eq. 10 (B, T, d), and what :meth:`forward` returns beside the logits."""
         _check_length("target", prev_output_tokens, self.max_positions())
         positions = self.embed_positions(prev_output_tokens, incremental_state)
-        states, real = {}, None
+        states: dict[str, tuple[LayerState, ...]] = {}
+        real = None
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
             cached = self.get_incremental_state(incremental_state, "decoder")
@@ -383,7 +385,8 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
 
     def output_layer(self, features: Tensor, **unused: Any) -> Tensor:
         """z_o (B, T, d) -> logits (B, T, V)."""
-        return self.output_projection(features)
+        logits: Tensor = self.output_projection(features)
+        return logits
 
     def output_parameters(self) -> tuple[Tensor, Tensor | None]:
         """Weight (V, E) and bias (V,) of :meth:`output_layer`, for criterions that compute it with the loss."""
@@ -406,7 +409,8 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
         remove_weight_norm(self)
 
     def max_positions(self) -> int:
-        return self.embed_positions.max_positions
+        longest: int = self.embed_positions.max_positions
+        return longest
 
 
 def _attention_flows(results: dict[str, PathOutput]) -> dict[str, Tensor]:
@@ -484,7 +488,7 @@ def _embedding(dictionary: Dictionary, embed_dim: int) -> nn.Embedding:
     return embedding
 
 
-def _positions(number: int, embed_dim: int, padding_idx: int) -> nn.Module:
+def _positions(number: int, embed_dim: int, padding_idx: int) -> LearnedPositionalEmbedding:
     positions = PositionalEmbedding(number, embed_dim, padding_idx, learned=True)
     nn.init.normal_(positions.weight, std=0.1)
     nn.init.zeros_(positions.weight[padding_idx])

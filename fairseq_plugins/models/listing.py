@@ -66,10 +66,10 @@ def _of_architecture(name: str) -> str:
         gen_parser_from_dataclass(parser, MODEL_DATACLASS_REGISTRY[model]())
     else:
         ARCH_MODEL_REGISTRY[name].add_args(parser)
-    values = parser.parse_args([])
+    values = vars(parser.parse_args([]))
     of_architecture = Namespace()
     ARCH_CONFIG_REGISTRY[name](of_architecture)
-    values = {**vars(values), **vars(of_architecture)}
+    values |= vars(of_architecture)
     parser.set_defaults(**{option: _shown(value) for option, value in values.items()})
     return parser.format_help().strip()
 

@@ -32,13 +32,15 @@ _STARTS = ChoiceEnum(["glorot", "normal", "layers"])
 
 
 @dataclass
-class LongMemoryNetworkConfig(recurrent_layer_options()):
+class LongMemoryNetworkConfig(recurrent_layer_options()):  # type: ignore[misc]  # fairseq wants one class of all options
     """The options of ``long_memory_network``."""
 
-    network: _NETWORKS = field(default="recurrent", metadata={"help": "recurrent layers, or the dilated CNN"})
+    network: _NETWORKS = field(  # type: ignore[valid-type]  # fairseq makes the class
+        default="recurrent", metadata={"help": "recurrent layers, or the dilated CNN"}
+    )
     hidden_size: int = field(default=20, metadata={"help": "hidden size, or filters, of each layer"})
     layers: int = field(default=9, metadata={"help": "number of layers"})
-    initialization: _STARTS = field(
+    initialization: _STARTS = field(  # type: ignore[valid-type]  # fairseq makes the class
         default="glorot",
         metadata={
             "help": "glorot: as in the authors' code; normal: all weights from N(0, 1), as the paper says; "
@@ -51,7 +53,7 @@ class LongMemoryNetworkConfig(recurrent_layer_options()):
 class LongMemoryNetwork(BaseFairseqModel):
     """See the head of this file."""
 
-    def __init__(self, network: nn.Module, input_size: int, output_steps: int, classes: int) -> None:
+    def __init__(self, network: RecurrentStack | DilatedCNN, input_size: int, output_steps: int, classes: int) -> None:
         super().__init__()
         self.network = network
         self.input_size, self.output_steps = input_size, output_steps
@@ -67,7 +69,7 @@ class LongMemoryNetwork(BaseFairseqModel):
             raise InputError("long_memory_network needs --task long_memory")
         if str(cfg.network) == "dilated_cnn":
             refuse_layer_options(cfg, "--network dilated_cnn")
-            network: nn.Module = DilatedCNN(task.input_size, cfg.hidden_size, cfg.layers)
+            network: RecurrentStack | DilatedCNN = DilatedCNN(task.input_size, cfg.hidden_size, cfg.layers)
         else:
             check_layer_options(cfg, task)
             kind, options = recurrent_layer(cfg)
@@ -88,5 +90,5 @@ class LongMemoryNetwork(BaseFairseqModel):
             steps = F.one_hot(x.t(), self.input_size)
         result = self.network(steps.to(self.output.weight.dtype))
         output = result if isinstance(result, Tensor) else result.output
-        logits = self.output(output[-self.output_steps :]).transpose(0, 1)
+        logits: Tensor = self.output(output[-self.output_steps :]).transpose(0, 1)
         return logits.squeeze(1) if self.output_steps == 1 else logits

@@ -149,7 +149,8 @@ def _idle(options: Any, layers: int) -> dict[str, Needs]:
 def _layers(cfg: Namespace | DictConfig, prefix: str) -> int:
     """How many layers a side has; of a language model they are the decoder's."""
     name = f"{prefix}layers"
-    return getattr(cfg, name if hasattr(cfg, name) else "decoder_layers")
+    layers: int = getattr(cfg, name if hasattr(cfg, name) else "decoder_layers")
+    return layers
 
 
 def refuse_dropout(is_retained: bool) -> None:
@@ -253,7 +254,8 @@ def takes_layer_option(kinds: Iterable[str], name: str) -> bool:
 
 def keep(cfg: Namespace | DictConfig, **values: Any) -> None:
     """Writes into the configuration what a checkpoint has to say of its model."""
-    for written in filter(None, (cfg, _copied_from(cfg))):
+    original = _copied_from(cfg)
+    for written in (cfg,) if original is None else (cfg, original):
         with _growing(written):
             for name, value in values.items():
                 setattr(written, name, value)
@@ -264,24 +266,24 @@ def is_from_checkpoint(task: FairseqTask) -> bool:
     return getattr(task, "is_from_checkpoint", False)
 
 
-def _options_by_name() -> dict[str, list[tuple[RecurrentKind, dataclasses.Field]]]:
+def _options_by_name() -> dict[str, list[tuple[RecurrentKind, dataclasses.Field[Any]]]]:
     """The options of all kinds: for each name the kinds that have it, with their fields."""
-    by_name: dict[str, list[tuple[RecurrentKind, dataclasses.Field]]] = {}
+    by_name: dict[str, list[tuple[RecurrentKind, dataclasses.Field[Any]]]] = {}
     for kind in RECURRENT_KINDS.values():
         for each in dataclasses.fields(kind.options):
             by_name.setdefault(each.name, []).append((kind, each))
     return by_name
 
 
-def _merged(name: str, of_kinds: list[tuple[RecurrentKind, dataclasses.Field]]) -> tuple[Any, dict[str, Any]]:
+def _merged(name: str, of_kinds: list[tuple[RecurrentKind, dataclasses.Field[Any]]]) -> tuple[Any, dict[str, Any]]:
     """The type, which may be None, and the metadata of an option that several kinds may have."""
     types = {option_type(kind.options, name) for kind, _ in of_kinds}
     if len(types) > 1:
         names = ", ".join(kind.name for kind, _ in of_kinds)
         raise InputError(f"the recurrent layers {names} have an option {name!r} of different types; rename it in one")
     [merged_type] = types
-    choices = [each.metadata.get("choices") for _, each in of_kinds]
-    if all(choices):
+    choices = [each.metadata["choices"] for _, each in of_kinds if each.metadata.get("choices")]
+    if len(choices) == len(of_kinds):
         merged_type = ChoiceEnum(list(dict.fromkeys(choice for some in choices for choice in some)))
     meanings: dict[tuple[str, Any], list[str]] = {}
     for kind, each in of_kinds:
@@ -293,7 +295,7 @@ def _merged(name: str, of_kinds: list[tuple[RecurrentKind, dataclasses.Field]]) 
     return Optional[merged_type], {"help": "; ".join(texts)}  # noqa: UP045
 
 
-def _checked(name: str, value: Any, of_kind: dataclasses.Field, kind: RecurrentKind) -> Any:
+def _checked(name: str, value: Any, of_kind: dataclasses.Field[Any], kind: RecurrentKind) -> Any:
     """The value of an option as its kind reads it."""
     choices = of_kind.metadata.get("choices")
     if choices is not None:
@@ -339,7 +341,7 @@ def _copied_from(cfg: Namespace | DictConfig) -> DictConfig | None:
     return None if whole["model"] is cfg else whole["model"]
 
 
-def _growing(cfg: Namespace | DictConfig) -> contextlib.AbstractContextManager:
+def _growing(cfg: Namespace | DictConfig) -> contextlib.AbstractContextManager[object]:
     """Has ``cfg`` take options that it did not have."""
     return open_dict(cfg) if isinstance(cfg, DictConfig) else contextlib.nullcontext()
 
@@ -396,7 +398,7 @@ def build_embeddings(
 
 def tie_output(cfg: Namespace | DictConfig, projection: nn.Linear, embedding: nn.Embedding) -> bool:
     """Gives the output layer the table of the target embeddings if the options say so; returns whether they do."""
-    is_tied = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
+    is_tied: bool = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
     if is_tied:
         projection.weight = embedding.weight
     return is_tied

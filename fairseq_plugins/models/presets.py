@@ -70,8 +70,8 @@ def _dilated_character_model(text: str, cell: str) -> Preset:
 
 
 # At the pace of other weights connections drown the identity that they start as: docs/notes/starting_scales.md.
-_SLOW = {"connection_rate": 0.1}
-_SLOW_FROM_IDENTITY = {"connection_init": "identity", **_SLOW}
+_SLOW: dict[str, Any] = {"connection_rate": 0.1}
+_SLOW_FROM_IDENTITY: dict[str, Any] = {"connection_init": "identity", **_SLOW}
 
 PRESETS: dict[str, Preset] = {
     "rnnsearch_iwslt_de_en": _recurrent(

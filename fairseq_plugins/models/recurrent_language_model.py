@@ -19,8 +19,9 @@ Symbols: B streams, T tokens of a window, E embedding size, H width of the top l
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 import torch
 import torch.nn.functional as F
@@ -32,7 +33,7 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..kernels.linear import linear
-from ..modules import LockedDropout, RecurrentStack, embedding_dropout, reorder_states
+from ..modules import LockedDropout, RecurrentNetwork, RecurrentStack, embedding_dropout, reorder_states
 from ..modules.dropout import Dropout
 from ..modules.initialization import standard_normal_
 from ..modules.recurrent.registry import Needs
@@ -58,7 +59,7 @@ DROPOUTS = ("embedding_dropout", "decoder_dropout_in", "dropout", "decoder_dropo
 
 
 @dataclass
-class RecurrentLanguageModelConfig(recurrent_layer_options(), FairseqDataclass):
+class RecurrentLanguageModelConfig(recurrent_layer_options(), FairseqDataclass):  # type: ignore[misc]  # fairseq wants one class of all options
     """The options of ``recurrent_lm``; the defaults are AWD-LSTM's sizes for Penn Treebank, without dropouts."""
 
     decoder_embed_dim: int = field(
@@ -106,7 +107,7 @@ class RecurrentLanguageModelConfig(recurrent_layer_options(), FairseqDataclass):
     init_range: Optional[float] = field(  # noqa: UP045
         default=None, metadata={"help": "all parameters start in U(-x, x); default: each as its layer has it"}
     )
-    initialization: _STARTS = field(
+    initialization: _STARTS = field(  # type: ignore[valid-type]  # fairseq makes the class
         default="layers",
         metadata={
             "help": "glorot: recurrent layers as TensorFlow 1 starts them, the output layer from N(0, 1); normal: "
@@ -196,7 +197,7 @@ class RecurrentLanguageModelDecoder(FairseqIncrementalDecoder):
             )
         self.output_projection = nn.Linear(self.stack.output_size, len(dictionary))
         nn.init.zeros_(self.output_projection.bias)
-        if is_tied:
+        if is_tied and isinstance(self.embed_tokens, nn.Embedding):
             self.output_projection.weight = self.embed_tokens.weight
         else:
             nn.init.uniform_(self.output_projection.weight, -0.1, 0.1)
@@ -237,7 +238,7 @@ class RecurrentLanguageModelDecoder(FairseqIncrementalDecoder):
             output = self._step(prev_output_tokens[:, -1], incremental_state).unsqueeze(0)
         else:
             x = self.dropout_in(self._embed(prev_output_tokens.t()))
-            states = None if carried is None else carried.of(self, self.stack.layers)
+            states = None if carried is None else carried.of(self, self._layers)
             if states is not None and states[0][0].size(0) != x.size(1):
                 raise InputError(
                     f"the states are of {states[0][0].size(0)} streams, and the text has {x.size(1)}: "
@@ -277,17 +278,23 @@ class RecurrentLanguageModelDecoder(FairseqIncrementalDecoder):
         """There is no longest text."""
         return 1_000_000_000
 
+    @property
+    def _layers(self) -> Sequence[RecurrentNetwork]:
+        return cast("Sequence[RecurrentNetwork]", self.stack.layers)
+
     def _embed(self, tokens: Tensor) -> Tensor:
         if isinstance(self.embed_tokens, OneHot):
-            return self.embed_tokens(tokens).type_as(self.output_projection.weight)
+            one_hot: Tensor = self.embed_tokens(tokens)
+            return one_hot.type_as(self.output_projection.weight)
         return embedding_dropout(self.embed_tokens, tokens, self.embedding_dropout)
 
     def _step(self, tokens: Tensor, incremental_state: dict[str, dict[str, Any]]) -> Tensor:
         """The last layer's output (B, H) after one more token of each row (B,)."""
         cached = self.get_incremental_state(incremental_state, "decoder")
         if cached is None:
-            states = tuple(layer.initial_state(tokens.size(0)) for layer in self.stack.layers)
+            states = tuple(layer.initial_state(tokens.size(0)) for layer in self._layers)
             cached = {"states": states, "step": self.stack.stepper(tokens.size(0))}
+        output: Tensor
         output, states = cached["step"](self.dropout_in(self._embed(tokens).unsqueeze(0)).squeeze(0), cached["states"])
         self.set_incremental_state(incremental_state, "decoder", {**cached, "states": states})
         return output

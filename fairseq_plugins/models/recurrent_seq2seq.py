@@ -22,7 +22,7 @@ Symbols: B batch, S source tokens, T target tokens, E embedding size, H hidden s
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional, TypeVar, cast
 
 import torch
 from fairseq.data import Dictionary
@@ -33,7 +33,15 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..kernels.dropout import dropout
-from ..modules import AdditiveAttention, Linear, RecurrentStack, RecurrentState, StackOutput, reorder_states
+from ..modules import (
+    AdditiveAttention,
+    Linear,
+    RecurrentNetwork,
+    RecurrentStack,
+    RecurrentState,
+    StackOutput,
+    reorder_states,
+)
 from ..modules.dropout import Dropout
 from .beam_groups import regroup, reorder_encoder_out
 from .options import (
@@ -64,7 +72,10 @@ EMBED_INIT_STD = 0.2
 
 @dataclass
 class RecurrentSeq2SeqConfig(
-    PretrainedEmbeddingOptions, SharingOptions, recurrent_layer_options("encoder", "decoder"), position_options(100_000)
+    PretrainedEmbeddingOptions,
+    SharingOptions,
+    recurrent_layer_options("encoder", "decoder"),  # type: ignore[misc]  # fairseq wants one class of all options
+    position_options(100_000),  # type: ignore[misc]  # fairseq wants one class of all options
 ):
     """The options of ``recurrent_seq2seq``; the defaults are those of the IWSLT'14 German-English baseline."""
 
@@ -72,7 +83,7 @@ class RecurrentSeq2SeqConfig(
     encoder_layers: int = field(default=2, metadata={"help": "number of encoder layers, each with two directions"})
     decoder_hidden_size: int = field(default=256, metadata={"help": "hidden size of the decoder"})
     decoder_layers: int = field(default=2, metadata={"help": "number of decoder layers"})
-    decoder_attention: _DECODER_ATTENTIONS = field(
+    decoder_attention: _DECODER_ATTENTIONS = field(  # type: ignore[valid-type]  # fairseq makes the class
         default="input-feed",
         metadata={"help": "input-feed: the context enters the recurrence (Bahdanau); output: only the readout (Luong)"},
     )
@@ -91,6 +102,8 @@ class RecurrentSeq2SeqConfig(
 @register_model("recurrent_seq2seq", dataclass=RecurrentSeq2SeqConfig)
 class RecurrentSeq2SeqModel(FairseqEncoderDecoderModel):
     """Encoder in two directions, additive attention, decoder; see the head of this file."""
+
+    encoder: "RecurrentEncoder"
 
     @classmethod
     def build_model(cls, cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> "RecurrentSeq2SeqModel":
@@ -119,7 +132,7 @@ class RecurrentEncoder(FairseqEncoder):
         self.dropout = cfg.dropout
         self.embed_tokens = embed_tokens
         self.stack = _stack(cfg, "encoder", embed_tokens.embedding_dim, bidirectional=True)
-        self._max_source_positions = cfg.max_source_positions
+        self._max_source_positions: int = cfg.max_source_positions
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused: Any) -> dict[str, list[Tensor]]:
         """Encodes a batch.
@@ -172,7 +185,8 @@ class RecurrentEncoder(FairseqEncoder):
         size = src_tokens.size(1)
         tokens = src_tokens.gather(1, (torch.arange(size, device=src_tokens.device) + left_padding) % size)
         x = dropout(self.embed_tokens(tokens), self.dropout, self.training)
-        return self.stack(x.transpose(0, 1), lengths, need_details=need_details)
+        result: StackOutput = self.stack(x.transpose(0, 1), lengths, need_details=need_details)
+        return result
 
     def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
         return reorder_encoder_out(encoder_out, new_order)
@@ -196,12 +210,12 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         self.dropout = cfg.dropout
         self.need_attn = True
         self.feeds_context = cfg.decoder_attention == "input-feed"
-        self._max_target_positions = cfg.max_target_positions
+        self._max_target_positions: int = cfg.max_target_positions
 
         embed_dim = embed_tokens.embedding_dim
         self.embed_tokens = embed_tokens
         self.stack = _stack(cfg, "decoder", embed_dim + encoder_size if self.feeds_context else embed_dim)
-        layers = list(zip(self.stack.layers, self._levels(summary_sizes), strict=True))
+        layers = list(zip(self._layers, self._levels(summary_sizes), strict=True))
         self.initial_hidden = nn.ModuleList(_linear(size, layer.output_size) for layer, size in layers)
         self.initial_memory = nn.ModuleList(
             _linear(size, layer.output_size) for layer, size in layers if layer.has_cell_state
@@ -215,7 +229,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def forward(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: dict[str, list[Tensor]] | None = None,
+        encoder_out: dict[str, list[Tensor]],
         incremental_state: dict[str, dict[str, Any]] | None = None,
         features_only: bool = False,
         **unused: Any,
@@ -232,7 +246,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def extract_features(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: dict[str, list[Tensor]] | None = None,
+        encoder_out: dict[str, list[Tensor]],
         incremental_state: dict[str, dict[str, Any]] | None = None,
         **unused: Any,
     ) -> tuple[Tensor, dict[str, list[Tensor | None]]]:
@@ -260,25 +274,25 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             return context.view(*query.shape[:2], -1), weights.view(*query.shape[:2], -1)
 
         embedded = dropout(self.embed_tokens(prev_output_tokens), self.dropout, self.training)
-        if self.feeds_context:
-            outputs, contexts, weights = [], [], []
+        if step is None:
+            output = self.stack(embedded.transpose(0, 1), None, states).output.transpose(0, 1)
+            context, weights = attend(output)
+        elif self.feeds_context:
+            outputs, contexts, attentions = [], [], []
             for token in embedded.unbind(1):
-                context, step_weights = attend(query.unsqueeze(1))
+                context, weights = attend(query.unsqueeze(1))
                 query, states = step(torch.cat([token, context.squeeze(1)], dim=-1), states)
                 outputs.append(query)
                 contexts.append(context)
-                weights.append(step_weights)
+                attentions.append(weights)
             output, context, weights = (
                 torch.stack(outputs, dim=1),
                 torch.cat(contexts, dim=1),
-                torch.cat(weights, dim=1),
+                torch.cat(attentions, dim=1),
             )
         else:
-            if incremental_state is not None:
-                query, states = step(embedded.squeeze(1), states)
-                output = query.unsqueeze(1)
-            else:
-                output = self.stack(embedded.transpose(0, 1), None, states).output.transpose(0, 1)
+            query, states = step(embedded.squeeze(1), states)
+            output = query.unsqueeze(1)
             context, weights = attend(output)
 
         if incremental_state is not None:
@@ -293,7 +307,8 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
     def output_layer(self, features: Tensor, **unused: Any) -> Tensor:
         """Readout (B, T, E) -> logits (B, T, V)."""
-        return self.output_projection(features)
+        logits: Tensor = self.output_projection(features)
+        return logits
 
     def output_parameters(self) -> tuple[Tensor, Tensor | None]:
         """Weight (V, E) and bias (V,) of :meth:`output_layer`, for criterions that compute it with the loss."""
@@ -320,10 +335,14 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def max_positions(self) -> int:
         return self._max_target_positions
 
+    @property
+    def _layers(self) -> Sequence[RecurrentNetwork]:
+        return cast("Sequence[RecurrentNetwork]", self.stack.layers)
+
     def _initial_states(self, summaries: list[Tensor], sentences: Tensor) -> tuple[tuple[RecurrentState, ...], Tensor]:
         """The rows' states before the first token, and the first query: the top layer's h0 (B, H)."""
         states = []
-        for i, (layer, of_sentences) in enumerate(zip(self.stack.layers, self._levels(summaries), strict=True)):
+        for i, (layer, of_sentences) in enumerate(zip(self._layers, self._levels(summaries), strict=True)):
             summary = of_sentences.index_select(0, sentences)
             h0 = torch.tanh(self.initial_hidden[i](summary))
             c0 = self.initial_memory[i](summary) if layer.has_cell_state else None

@@ -16,7 +16,7 @@ from ..errors import InputError, nearest
 from ..modules.dropout import Dropout
 from ..modules.pooling import POOLINGS, Pooled, pool
 from .options import check_sizes, complete
-from .text_encoder import TextEncoder, TextEncoderConfig
+from .text_encoder import EncodedTexts, TextEncoder, TextEncoderConfig
 
 
 @dataclass
@@ -56,11 +56,13 @@ class SequenceClassifier(BaseFairseqModel):
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor, src_tags: Tensor | None = None) -> Tensor:
         """src_tokens (B, T), right-padded, src_lengths (B,) -> logits (B, classes)."""
-        return self.output(self.pooled(src_tokens, src_lengths, src_tags).output)
+        logits: Tensor = self.output(self.pooled(src_tokens, src_lengths, src_tags).output)
+        return logits
 
     def pooled(self, src_tokens: Tensor, src_lengths: Tensor, src_tags: Tensor | None = None) -> Pooled:
         """What the dense layer reads, and which tokens it was picked from."""
-        return pool(*self.encoder(src_tokens, src_lengths, src_tags), self.poolings)
+        texts: EncodedTexts = self.encoder(src_tokens, src_lengths, src_tags)
+        return pool(texts.output, texts.lengths, self.poolings)
 
 
 def poolings(names: str) -> list[str]:

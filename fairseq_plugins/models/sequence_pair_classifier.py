@@ -19,7 +19,7 @@ from ..modules.dropout import Dropout
 from ..modules.pooling import POOLINGS, Pooled, pool
 from .options import check_sizes, complete
 from .sequence_classifier import check_task, poolings
-from .text_encoder import TextEncoder, TextEncoderConfig
+from .text_encoder import EncodedTexts, TextEncoder, TextEncoderConfig
 
 
 @dataclass
@@ -76,8 +76,10 @@ class SequencePairClassifier(BaseFairseqModel):
         premise = self.pooled(src_tokens, src_lengths, src_tags)
         hypothesis = self.pooled(other_tokens, other_lengths, other_tags)
         s1, s2 = premise.output, hypothesis.output
-        return self.output(torch.cat([s1, s2, s1 * s2, s1 - s2], dim=-1))
+        logits: Tensor = self.output(torch.cat([s1, s2, s1 * s2, s1 - s2], dim=-1))
+        return logits
 
     def pooled(self, tokens: Tensor, lengths: Tensor, tags: Optional[Tensor] = None) -> Pooled:  # noqa: UP045
         """The vector of one of the texts, and which tokens it was picked from."""
-        return pool(*self.encoder(tokens, lengths, tags), self.poolings)
+        texts: EncodedTexts = self.encoder(tokens, lengths, tags)
+        return pool(texts.output, texts.lengths, self.poolings)

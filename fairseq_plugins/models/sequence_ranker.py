@@ -17,7 +17,7 @@ from ..modules import AttentivePooling
 from ..modules.pooling import pool
 from .options import complete
 from .sequence_classifier import check_task
-from .text_encoder import TextEncoder, TextEncoderConfig
+from .text_encoder import EncodedTexts, TextEncoder, TextEncoderConfig
 
 
 @dataclass
@@ -63,11 +63,11 @@ class SequenceRanker(BaseFairseqModel):
         Returns:
             (N,) cosines.
         """
-        questions = self.encoder(src_tokens, src_lengths)
-        candidates = self.encoder(candidate_tokens, candidate_lengths)
+        questions: EncodedTexts = self.encoder(src_tokens, src_lengths)
+        candidates: EncodedTexts = self.encoder(candidate_tokens, candidate_lengths)
         if self.attention is None:
-            q = pool(*questions, ["max"]).output[question]
-            a = pool(*candidates, ["max"]).output
+            q = pool(questions.output, questions.lengths, ["max"]).output[question]
+            a = pool(candidates.output, candidates.lengths, ["max"]).output
         else:
             q, a = self.attention(questions.output[:, question], questions.lengths[question], *candidates)
         return F.cosine_similarity(q, a, dim=-1)

@@ -80,7 +80,7 @@ class WordOptions(FairseqDataclass):
 
 
 @dataclass
-class TextEncoderConfig(WordOptions, recurrent_layer_options()):
+class TextEncoderConfig(WordOptions, recurrent_layer_options()):  # type: ignore[misc]  # fairseq wants one class of all options
     """The options of an encoder of texts; the defaults are RCRN's of classification."""
 
     hidden_size: int = field(default=200, metadata={"help": "hidden size of each direction"})
@@ -209,6 +209,8 @@ class WordRepresentation(nn.Module):
         if self.context is not None:
             parts.append(self.context(vectors, lengths))
         if self.tags is not None:
+            if tags is None:
+                raise ValueError("the model reads a tag for each token, and there are no tags")
             parts.append(self.tags(tags.t()))
         return torch.cat(parts, dim=-1)
 

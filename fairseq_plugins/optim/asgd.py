@@ -85,10 +85,12 @@ class AveragedSGD(FairseqOptimizer):
         super().load_state_dict(state, optimizer_overrides)
 
     def _make(self, is_averaging: bool) -> None:
+        optimizer: torch.optim.Optimizer
         if is_averaging:
-            self._optimizer = torch.optim.ASGD(self._parameters, lambd=0, t0=0, **self.optimizer_config)
+            optimizer = torch.optim.ASGD(self._parameters, lambd=0, t0=0, **self.optimizer_config)
         else:
-            self._optimizer = torch.optim.SGD(self._parameters, **self.optimizer_config)
+            optimizer = torch.optim.SGD(self._parameters, **self.optimizer_config)
+        self._optimizer = optimizer
 
     @torch.no_grad()
     def _exchange(self) -> None:

@@ -31,7 +31,7 @@ class NonMonotoneConfig(FairseqDataclass):
     non_monotone_interval: int = field(
         default=5, metadata={"help": "n: the epochs whose validation losses do not count yet"}
     )
-    when_non_monotone: ACTIONS = field(
+    when_non_monotone: ACTIONS = field(  # type: ignore[valid-type]  # fairseq makes the class
         default="average",
         metadata={
             "help": "average: begin to average (--optimizer asgd); stop: end the training (with --stop-min-lr 0)"
@@ -57,9 +57,10 @@ class NonMonotone(FairseqLRScheduler):
         self._lr = cfg.lr[0]
         self._averages = str(cfg.when_non_monotone) == "average"
         if self._averages:
-            if averaged_optimizer(optimizer) is None:
+            averaged = averaged_optimizer(optimizer)
+            if averaged is None:
                 raise InputError("--lr-scheduler non_monotone needs --optimizer asgd, which it has average")
-            averaged_optimizer(optimizer).wait_to_average()
+            averaged.wait_to_average()
         elif cfg.stop_min_lr < 0:
             raise InputError("--when-non-monotone stop needs --stop-min-lr 0, or the training would not end")
 
@@ -89,6 +90,6 @@ class NonMonotone(FairseqLRScheduler):
             self._lr = 0.0
             return
         optimizer = averaged_optimizer(self.optimizer)
-        if not optimizer.is_averaging:
+        if optimizer is not None and not optimizer.is_averaging:
             logger.info(f"epoch {epoch}: the validation loss does not fall any more: averaging begins")
             optimizer.begin_averaging()

@@ -9,7 +9,7 @@ learning rate however small g is; here it is 1.05 times the learning rate times 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import torch
 from fairseq.dataclass import FairseqDataclass
@@ -44,8 +44,14 @@ class TensorFlowRMSprop(torch.optim.Optimizer):
         defaults = {"lr": lr, "decay": decay, "momentum": momentum, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, defaults)
 
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
     @torch.no_grad()
-    def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
         """One step; what ``closure`` returns."""
         loss = None
         if closure is not None:
@@ -54,11 +60,10 @@ class TensorFlowRMSprop(torch.optim.Optimizer):
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._update(parameter, group)
+                    self._update(parameter, parameter.grad, group)
         return loss
 
-    def _update(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        gradient = parameter.grad
+    def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         if group["weight_decay"]:
             gradient = gradient.add(parameter, alpha=group["weight_decay"])
         state = self.state[parameter]

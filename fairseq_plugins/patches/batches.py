@@ -36,12 +36,13 @@ def keep_last_batch() -> None:
             required_batch_size_multiple: int = 1,
             fixed_shapes: Sequence[tuple[int, int]] | None = None,
         ) -> list[np.ndarray]:
-            if not isinstance(indices, np.ndarray):
-                indices = np.fromiter(indices, dtype=np.int64, count=-1)
-            if len(indices) == 0:
+            numbers: np.ndarray = (
+                indices if isinstance(indices, np.ndarray) else np.fromiter(indices, dtype=np.int64, count=-1)
+            )
+            if len(numbers) == 0:
                 return []
             batches = batch_by_size(
-                indices,
+                numbers,
                 num_tokens_fn,
                 num_tokens_vec,
                 max_tokens,
@@ -54,7 +55,7 @@ def keep_last_batch() -> None:
             # The batches are consecutive pieces of the indices, each within the limits; what is missing at the end
             # was one of them.
             kept = sum(map(len, batches))
-            return [*batches, indices[kept:]] if kept < len(indices) else batches
+            return [*batches, numbers[kept:]] if kept < len(numbers) else batches
 
         return keeping_last_batch
 

@@ -96,8 +96,8 @@ def _gathering_in_main_memory(all_gather_list: Callable) -> Callable:
         if torch.distributed.get_backend(group) != "nccl":
             # fairseq looks for its buffers on the function of this name, and makes them on the GPU if there are none.
             size = max_size * distributed_utils.get_world_size(group)
-            gather._buffer = torch.empty(size, dtype=torch.uint8)
-            gather._cpu_buffer = torch.empty(max_size, dtype=torch.uint8)
+            vars(gather)["_buffer"] = torch.empty(size, dtype=torch.uint8)
+            vars(gather)["_cpu_buffer"] = torch.empty(max_size, dtype=torch.uint8)
         return all_gather_list(data, group, max_size)
 
     return gather

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from fairseq import utils
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from fairseq.search import DiverseBeamSearch
@@ -78,11 +77,11 @@ def avoid_transformer_fast_path() -> None:
 
 
 def _avoid_fast_path(layer: type) -> None:
-    if "can_use_fastpath" not in layer.__init__.__code__.co_names:
+    if "can_use_fastpath" not in vars(layer)["__init__"].__code__.co_names:
         return
 
     def build(init: Callable) -> Callable:
-        def initialise(self: torch.nn.Module, *args: Any, **keywords: Any) -> None:
+        def initialise(self: TransformerEncoderLayerBase, *args: Any, **keywords: Any) -> None:
             init(self, *args, **keywords)
             self.can_use_fastpath = False
 

@@ -49,7 +49,7 @@ class _Finder:
             with _stand_ins():
                 execute(module)
 
-        spec.loader.exec_module = execute_with_stand_ins
+        spec.loader.exec_module = execute_with_stand_ins  # type: ignore[method-assign]  # this loader alone, for fairseq's module
         return spec
 
 

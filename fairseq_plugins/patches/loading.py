@@ -50,9 +50,11 @@ def allow_checkpoint_types() -> None:
     renamed: list[tuple[Any, str]] = [(typing.Any, "typing.Any")]
     for package in "numpy.core.multiarray", "numpy._core.multiarray":  # before numpy 2, and since
         renamed += [(reconstruct, f"{package}._reconstruct"), (scalar, f"{package}.scalar")]
-    if torch.__version__ < (2, 6):  # which takes no names, and asks what it is given for its own
-        renamed = [value if value is typing.Any else _under_name(value, name) for value, name in renamed]
-    torch.serialization.add_safe_globals([*allowed, *renamed])
+    if torch.__version__ < "2.6":  # which takes no names, and asks what it is given for its own
+        allowed += [value if value is typing.Any else _under_name(value, name) for value, name in renamed]
+    else:
+        allowed += renamed
+    torch.serialization.add_safe_globals(allowed)
 
 
 def _under_name(function: Callable, name: str) -> Callable:

@@ -20,11 +20,9 @@ def restore_numpy_aliases() -> None:
 
     For fairseq 0.12 with numpy 1.24 or later.
     """
-    for name, value in ("int", int), ("float", float):
+    for name, value in ("int", int), ("float", float), ("compat", types.SimpleNamespace(long=int)):
         if name not in vars(np):
             setattr(np, name, value)
-    if not hasattr(np, "compat"):
-        np.compat = types.SimpleNamespace(long=int)
 
     def build(_get_buckets: Callable) -> Callable:
         def get_buckets(sizes: np.ndarray, num_buckets: int) -> np.ndarray:

@@ -10,7 +10,7 @@ REPLACED = "_replaced_by_fairseq_plugins"
 """The attribute that a replacement has."""
 
 
-def replace_once(owner: Any, name: str, build: Callable[[Callable], Callable]) -> None:
+def replace_once(owner: Any, name: str, build: Callable[[Any], Any]) -> None:
     """Replaces ``owner.name`` by ``build(owner.name)``, once for each ``build``; that it was done survives a second
     import of this package."""
     original = getattr(owner, name)

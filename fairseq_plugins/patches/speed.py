@@ -35,7 +35,7 @@ def defer_compiler() -> None:
 
 
 def _without_compiler(method: Callable) -> Callable:
-    plain = method.__wrapped__
+    plain = vars(method)["__wrapped__"]
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return (method if "torch._dynamo" in sys.modules else plain)(*args, **kwargs)
@@ -118,7 +118,7 @@ def _update(
     beta1, beta2 = group["betas"]
     adamw(
         list(parameters),
-        [p.grad for p in parameters],
+        [p.grad for p in parameters if p.grad is not None],
         [state["exp_avg"] for state in states],
         [state["exp_avg_sq"] for state in states],
         [],

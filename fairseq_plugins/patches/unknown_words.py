@@ -152,7 +152,7 @@ def _attaching_sources(inference_step: Callable) -> Callable:
         dictionary = self.target_dictionary
         pad, eos, unknown = dictionary.pad(), dictionary.eos(), dictionary.unk()
         for row, tokens in enumerate(sample["net_input"]["src_tokens"].cpu()):
-            source = _source_tokens(self, sample, row, tokens)
+            source = _source_tokens(_replacement, self, sample, row, tokens)
             for hypothesis in hypotheses[row]:
                 position: dict[int, int] = {}
                 if hypothesis["tokens"].eq(unknown).any():
@@ -173,18 +173,20 @@ def _hard_alignment(hypothesis: dict[str, Any], source: torch.Tensor, pad: int, 
     return utils.extract_hard_alignment(attention.t().cpu(), source, hypothesis["tokens"].cpu(), pad, eos)
 
 
-def _source_tokens(task: FairseqTask, sample: dict[str, Any], row: int, tokens: torch.Tensor) -> list[str | None]:
+def _source_tokens(
+    replacement: _Replacement, task: FairseqTask, sample: dict[str, Any], row: int, tokens: torch.Tensor
+) -> list[str | None]:
     """The source tokens of a batch's row, without padding and end of sentence; None for an unknown text."""
     dictionary = task.source_dictionary
     kept = [token for token in tokens.tolist() if token not in (dictionary.pad(), dictionary.eos())]
     text = None
-    if _replacement.lines is not None:
-        text = _replacement.lines[row]
+    if replacement.lines is not None:
+        text = replacement.lines[row]
     else:
         for split, dataset in task.datasets.items():
             if hasattr(getattr(dataset, "src", None), "get_original_text"):
                 text = dataset.src.get_original_text(int(sample["id"][row]))
-            elif texts := _prepared_text(task, split, len(dataset)):
+            elif texts := _prepared_text(replacement, task, split, len(dataset)):
                 text = texts[int(sample["id"][row])]
     words = None if text is None else tokenize_line(text)
     if words is not None and len(words) == len(kept):
@@ -192,19 +194,19 @@ def _source_tokens(task: FairseqTask, sample: dict[str, Any], row: int, tokens: 
     return [None if token == dictionary.unk() else dictionary[token] for token in kept]
 
 
-def _prepared_text(task: FairseqTask, split: str, count: int) -> list[str]:
+def _prepared_text(replacement: _Replacement, task: FairseqTask, split: str, count: int) -> list[str]:
     """The ``count`` source texts of a split, which a preparation left beside the binarised data; none where it did not.
 
     Raises:
         InputError: the file is damaged.
     """
-    if split not in _replacement.prepared:
+    if split not in replacement.prepared:
         data, language = (getattr(task.cfg, name, None) or "" for name in ("data", "source_lang"))
         path = Path(data).parent / "bpe" / f"{split}.{language}"
         lines = list(read_lines(path)) if path.is_file() else []
         # Of another preparation they would be other sentences.
-        _replacement.prepared[split] = lines if len(lines) == count else []
-    return _replacement.prepared[split]
+        replacement.prepared[split] = lines if len(lines) == count else []
+    return replacement.prepared[split]
 
 
 def _replacing_unknown_words(post_process_prediction: Callable) -> Callable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -142,7 +142,7 @@ def _drawn(curves: Mapping[str, LearningCurves], measure: Measure) -> Figure:
     return figure
 
 
-def _look(number: int) -> tuple[str, str]:
+def _look(number: int) -> tuple[str, Literal["-", "--"]]:
     """Colour and line style of a training; with more trainings than colours the next ones are dashed."""
     return PALETTE[number % len(PALETTE)], "-" if number < len(PALETTE) else "--"
 

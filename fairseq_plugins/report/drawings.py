@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import AutoLocator, FuncFormatter, MaxNLocator
 
 from ..analysis.flows import FLOWS
 from .style import INK, MARKERS, PALETTE, add_legend, style, system_colors
@@ -153,7 +153,9 @@ def draw_comparison(report: ComparisonReport) -> Figure:
         plot.xaxis.set_major_formatter(
             FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "−") if value else "0")
         )
-        plot.yaxis.get_major_locator().set_params(integer=True)
+        whole_numbers = AutoLocator()
+        whole_numbers.set_params(integer=True)
+        plot.yaxis.set_major_locator(whole_numbers)
         plot.set_xlabel(f"{report.sentence_metric}, {second} less {first}")
         plot.set_ylabel("number of sentences")
         handles = plot.get_legend_handles_labels()[0]

@@ -128,7 +128,8 @@ def attention_figures(work: Path) -> list[Drawing]:
     found = _results(work)
     configuration = _configuration(found)
     name = configuration.model if configuration else work.name
-    return sections.attention_figures(name, work, sections.example(results.prepared_data(found), SAMPLES))
+    data = results.prepared_data(found)
+    return [] if data is None else sections.attention_figures(name, work, sections.example(data, SAMPLES))
 
 
 def _results(work: Path) -> dict[str, Any]:

@@ -164,8 +164,8 @@ def _measure_of(works: Iterable[Path]) -> curves.Measure:
     units = set()
     for work in works:
         data = results.prepared_data(results.load(work))
-        is_running_text = data is not None and isinstance(data.preparation, RunningTextPreparation)
-        units.add(data.preparation.units if is_running_text else "")
+        preparation = None if data is None else data.preparation
+        units.add(preparation.units if isinstance(preparation, RunningTextPreparation) else "")
     return curves.MEASURES.get(units.pop(), curves.LOSS) if len(units) == 1 else curves.LOSS
 
 

@@ -12,6 +12,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 from cycler import cycler
@@ -21,6 +22,9 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
+
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
 
 logger = logging.getLogger(__name__)
 # fairseq's import opens the log to every message of every package, and matplotlib tells of each font it looks at.
@@ -34,7 +38,7 @@ INK = "#24292f"
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#c873a2", "#c08500", "#3a93c7")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
-STYLE = {
+STYLE: dict[RcKeyType, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": INK,
     "axes.grid": True,

@@ -81,6 +81,8 @@ class Measure(ABC):
 class Scores(Measure):
     """The scores of a metric, on one test set or on several."""
 
+    metric: Metric
+
     def __init__(self, metric: Metric, sets: Sequence[str] | None = None) -> None:
         self.metric = metric
         self.name, self.title, self.form = metric.name, metric.title, metric.main.form
@@ -106,8 +108,8 @@ class Scores(Measure):
         if not self._has_several_sets:
             return {name: found[column.key] for name, column in self._columns.items()}
         if variant is not None:
-            sets = ("test",) if small else self.sets
-            return {name: found["subsets"][f"{name} with {variant}"][self._first] for name in sets}
+            names = ("test",) if small else self.sets
+            return {name: found["subsets"][f"{name} with {variant}"][self._first] for name in names}
         if small:
             return {"test": found[self._first]}
         split_of = data_of(work, found).preparation.split_of

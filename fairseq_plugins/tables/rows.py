@@ -74,6 +74,8 @@ def load_runs(table: Table, row: Row, work: Path, seeds: Sequence[int], scale: s
     Raises:
         InputError: an experiment was not trained, or not evaluated.
     """
+    if row.config is None:
+        return []
     configuration = configurations.load(row.config)
     runs = []
     for seed in seeds:
@@ -107,14 +109,16 @@ def results_of(table: Table, runs: Mapping[str, Sequence[SeededRun]], scale: str
     """
     found: dict[str, Result] = {}
     for row in table.rows:
-        made = _result_of(table, row, runs, scale) if row.average is None else _average_of(table, row, found, scale)
-        found[row.system] = made
+        if row.average is None:
+            found[row.system] = _result_of(table, row, runs, scale)
+        else:
+            found[row.system] = _average_of(table, row, row.average, found, scale)
     return list(found.values())
 
 
-def _average_of(table: Table, row: Row, found: Mapping[str, Result], scale: str) -> Result:
-    """The mean of the rows above that ``row.average`` names, seed by seed."""
-    names = [one.system for one in table.rows if one.average is None and fnmatch.fnmatchcase(one.system, row.average)]
+def _average_of(table: Table, row: Row, pattern: str, found: Mapping[str, Result], scale: str) -> Result:
+    """The mean of the rows above whose names fit the pattern, seed by seed."""
+    names = [one.system for one in table.rows if one.average is None and fnmatch.fnmatchcase(one.system, pattern)]
     members = [found[name] for name in names if name in found and found[name].seeds]
     if not members:
         return Result(row.system, row.figures, note="none of its rows is trained")

@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
     notes = notes_of(table, runs)
     folder = options.work / "tables" / table.folder
     notice = SMALL_SCALE_NOTICE if options.scale == "small" else None
-    content = {"table": table.name, "title": table.title, "notice": notice, "notes": notes}
+    content: dict[str, Any] = {"table": table.name, "title": table.title, "notice": notice, "notes": notes}
     content |= {"rows": [asdict(row) for row in rows]}
     text = "\n".join(
         [f"# {table.title}", "", *([f"**{notice}**", ""] if notice else []), *markdown(columns), ""]
@@ -113,7 +113,7 @@ def shown_columns(table: Table, rows: Sequence[Result]) -> dict[str, list[str]]:
                 by_seed.append("baseline")
                 over_seeds.append("–")
                 continue
-            against = row.baselines[place] if place < len(row.baselines) else None
+            against = row.baselines[place] if place < len(row.baselines) else ""
             seeds = [
                 " / ".join(
                     f"{one.p_value:.3f} {table.measure.comparative(column, one.difference)}"

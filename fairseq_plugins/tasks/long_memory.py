@@ -37,7 +37,9 @@ class LongMemoryConfig(FairseqDataclass):
     """The options of ``long_memory``; the first ones are said by the preparation of the data."""
 
     data: str = field(default=MISSING, metadata={"help": "folder with valid.npz, test.npz …"})
-    problem: _PROBLEMS = field(default="copy_memory", metadata={"help": "what is remembered"})
+    problem: _PROBLEMS = field(  # type: ignore[valid-type]  # fairseq makes the class
+        default="copy_memory", metadata={"help": "what is remembered"}
+    )
     sequence_length: int = field(default=500, metadata={"help": "T of copy memory; all steps of pixels"})
     permute: bool = field(default=False, metadata={"help": "pixels in a fixed order drawn at random"})
     epoch_sequences: int = field(

@@ -180,7 +180,8 @@ class SequenceClassificationTask(LabelledTextsTask):
         if split != INPUT:
             labels = self._without_end("label", split, self.label_dictionary)
             parts["target"] = OffsetTokensDataset(labels, offset=-self.label_dictionary.nspecial)
-        sizes = sum(np.asarray(text.sizes) for text in texts)
+        first, *others = (np.asarray(text.sizes) for text in texts)
+        sizes = sum(others, start=first)
         examples = NestedDictionaryDataset(parts, sizes=[sizes])
         self.datasets[split] = EpochOrderedDataset(examples, sizes, self.cfg.seed, split == "train")
 

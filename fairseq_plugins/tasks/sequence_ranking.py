@@ -64,7 +64,7 @@ class RankingDataset(FairseqDataset):
         self.lines: dict[int, np.ndarray] = {}
         for group in dict.fromkeys(groups.tolist()):
             self.lines[group] = np.flatnonzero(groups == group)
-        if negatives:
+        if negatives and is_right is not None:
             self.items = [np.array([line]) for line in np.flatnonzero(is_right)]
             self.wrong = np.flatnonzero(~is_right)
             # Which wrong candidates an example has is drawn later.
@@ -79,7 +79,7 @@ class RankingDataset(FairseqDataset):
 
     def __getitem__(self, index: int) -> np.ndarray:
         """The lines of an example's candidates."""
-        if not self.negatives:
+        if not self.negatives or self.is_right is None:
             return self.items[index]
         [right] = self.items[index]
         generator = np.random.default_rng((self.seed, self.epoch, index))
@@ -154,7 +154,7 @@ class SequenceRankingTask(LabelledTextsTask):
             groups = np.array([numbers[name] for name in names])
         # An evaluation takes the training set as any other.
         is_training = split == "train" and not self.cfg.print_predictions
-        if is_training and (is_right.all() or not is_right.any()):
+        if is_training and is_right is not None and (is_right.all() or not is_right.any()):
             raise InputError(f"{self.cfg.data}: training needs right candidates (label 1) and wrong ones (label 0)")
         negatives = self.cfg.negatives if is_training else 0
         pad = self.dictionary.pad()

@@ -82,23 +82,24 @@ class ClauseSampler(PhraseSampler):
             if slot == "dir":
                 continue
             if clause.gap == role:
-                clause = replace(clause, **{role: head})
+                clause = clause.with_object(role, head)
             elif role == "dative" and "acc" in clause.frame.pattern:
-                if self._chance(0.3) and not (clause.subject and clause.subject.pronoun):
+                if self._chance(0.3) and not clause.subject.pronoun:
                     receiver = NounPhrase(pronoun=True, number_and_person=self._one(("1s", "1p")))
                 else:
                     receiver = self._receiver(clause.subject)
                 clause = replace(clause, dative=receiver)
             else:
                 with_receiver = "dat" in clause.frame.pattern and role == "accusative"
-                clause = replace(clause, **{role: self._object(clause.frame, clause.subject, short or with_receiver)})
+                thing = self._object(clause.frame, clause.subject, short or with_receiver)
+                clause = clause.with_object(role, thing)
         return clause
 
-    def _receiver(self, subject: NounPhrase | None) -> NounPhrase:
+    def _receiver(self, subject: NounPhrase) -> NounPhrase:
         """A person for the dative beside an accusative. A feminine dative after a noun would read as its genitive."""
         while True:
             receiver = self._someone(("person",), subject, short=True)
-            if receiver.gender != "f" or receiver.plural or receiver.name or subject is None or subject.pronoun:
+            if receiver.gender != "f" or receiver.plural or receiver.name or subject.pronoun:
                 return receiver
 
     def _with_time(self, clause: Clause) -> Clause:
@@ -114,7 +115,7 @@ class ClauseSampler(PhraseSampler):
             return replace(clause, time=self._past_time())
         if tense == "future" and self._chance(0.75):
             return replace(clause, time=self._future_time())
-        if tense == "modal" and self._chance(0.45):
+        if clause.modal and self._chance(0.45):
             return replace(clause, time=self._past_time() if clause.modal.past else self._future_time())
         return clause
 
@@ -133,7 +134,14 @@ class ClauseSampler(PhraseSampler):
         return replace(clause, negated=True)
 
     def _event(
-        self, subject: NounPhrase | None = None, tenses: tuple[str, ...] = ("perfect",), **options: bool
+        self,
+        subject: NounPhrase | None = None,
+        tenses: tuple[str, ...] = ("perfect",),
+        *,
+        times: bool = True,
+        places: bool = True,
+        negatable: bool = True,
+        anaphoric: bool = False,
     ) -> Clause:
         """Any clause in one of ``tenses`` that its verb allows."""
         tense = self._one(tenses)
@@ -147,7 +155,15 @@ class ClauseSampler(PhraseSampler):
             frames = self._frames(without=("present",))
         if subject is not None:
             frames = [frame for frame in frames if self._suits(subject, frame)]
-        return self._clause(self._often_early(frames), tense, subject, **options)
+        return self._clause(
+            self._often_early(frames),
+            tense,
+            subject,
+            times=times,
+            places=places,
+            negatable=negatable,
+            anaphoric=anaphoric,
+        )
 
     @staticmethod
     def _suits(subject: NounPhrase, frame: Frame) -> bool:
@@ -195,10 +211,10 @@ class ClauseSampler(PhraseSampler):
     @staticmethod
     def _ambiguous(head: NounPhrase, clause: Clause) -> bool:
         """Whether "die Frau, die Anna gesehen hat" could mean either that saw the other."""
-        if clause.gap not in ("subject", "accusative") or not head.noun.is_a(LIVING):
+        if clause.gap not in ("subject", "accusative") or head.noun is None or not head.noun.is_a(LIVING):
             return False
         other = clause.accusative if clause.gap == "subject" else clause.subject
-        if other is None or not (other.pronoun or other.name or other.noun.is_a(LIVING)):
+        if other is None or other.noun is not None and not other.noun.is_a(LIVING):
             return False
         for phrase in (head, other):
             marked = phrase.noun is not None and phrase.gender == "m" and not phrase.plural

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairseq_plugins.corpora.builtin.lexicon import EnglishVerb
+from fairseq_plugins.corpora.builtin.lexicon import EnglishVerb, Phrase
 from fairseq_plugins.corpora.builtin.meaning import Clause, Location, NounPhrase, Predicate
 
 Words = list[str]
@@ -20,7 +20,7 @@ _BE = {
     "present": {"1s": "am", "2s": "are", "3s": "is", "1p": "are", "3p": "are"},
     "past": {"1s": "was", "2s": "were", "3s": "was", "1p": "were", "3p": "were"},
 }
-_UNITS = (
+_UNITS: tuple[str, ...] = (
     "",
     "one",
     "two",
@@ -83,10 +83,10 @@ def pronoun(phrase: NounPhrase, case: str) -> str:
 
 def noun_phrase(phrase: NounPhrase, case: str = "object") -> Words:
     """A noun phrase; ``case`` matters for pronouns only."""
-    if phrase.pronoun:
-        return [pronoun(phrase, case)]
     if phrase.name:
         return phrase.name.english.split()
+    if phrase.noun is None:
+        return [pronoun(phrase, case)]
     words: Words = []
     if phrase.owner:
         owner = noun_phrase(phrase.owner)
@@ -107,13 +107,12 @@ def noun_phrase(phrase: NounPhrase, case: str = "object") -> Words:
     if phrase.determiner in ("indefinite", "negative") and not phrase.plural:
         words.insert(0, indefinite_article(words[0]))
     if phrase.relative:
-        words += relative_clause(phrase)
+        words += relative_clause(phrase, phrase.relative)
     return words
 
 
-def relative_clause(head: NounPhrase) -> Words:
+def relative_clause(head: NounPhrase, clause: Clause) -> Words:
     """A restrictive relative clause: *who*, *whom*, *to whom* of persons, *that* of things, *where* of places."""
-    clause = head.relative
     person = head.animate
     if clause.gap == "subject":
         return ["who" if person else "that", *predicate_of(clause)]
@@ -126,10 +125,10 @@ def relative_clause(head: NounPhrase) -> Words:
     return [*opening, *statement(clause)]
 
 
-def location(where: Location) -> Words:
+def location(where: Location | Phrase) -> Words:
     """*in the garden*, *into the garden*, *to Berlin*."""
-    if where.fixed:
-        return where.fixed.english.split()
+    if isinstance(where, Phrase):
+        return where.english.split()
     word = where.place.english_direction if where.direction else where.place.english_location
     return [word, *noun_phrase(where.phrase)]
 
@@ -142,7 +141,7 @@ def _inflect(verb: EnglishVerb, past: bool, person: str) -> str:
 
 def verb_words(clause: Clause) -> tuple[str, Words]:
     """The auxiliary ("" if the verb is finite itself) and the rest of the verbs, without the particle of *pick up*."""
-    person = clause.subject.person if clause.subject else "3s"
+    person = clause.subject.person
     verb = clause.frame.english
     tense = clause.tense
     if clause.predicate:
@@ -158,7 +157,7 @@ def verb_words(clause: Clause) -> tuple[str, Words]:
     if tense == "passive":
         return _BE["past"][person], [verb.participle]
     past, chain = tense == "perfect", [verb]
-    if tense == "modal":
+    if clause.modal:
         past = clause.modal.past
         if clause.modal.english in _AUXILIARY_MODALS:
             return clause.modal.english, [verb.base]
@@ -198,7 +197,8 @@ def complements(clause: Clause) -> Words:
     elif pattern and pattern != "swap":
         # English leaves the preposition behind when its object has moved: "the key that he looked for".
         words += clause.manner.english.split() if clause.manner else []
-        words += [pattern, *(noun_phrase(direct or indirect or other) if direct or indirect or other else [])]
+        only = direct or indirect or other
+        words += [pattern, *(noun_phrase(only) if only else [])]
     else:
         for phrase in (indirect, direct, other):
             words += noun_phrase(phrase) if phrase else []
@@ -237,7 +237,7 @@ def predicate_of(clause: Clause) -> Words:
 
 def statement(clause: Clause) -> Words:
     """A clause in the order of statements; German time in front is English time in front."""
-    front = clause.time.english.split() if clause.front == "time" else []
+    front = clause.time.english.split() if clause.front == "time" and clause.time else []
     return [*front, *noun_phrase(clause.subject, "subject"), *predicate_of(clause)]
 
 

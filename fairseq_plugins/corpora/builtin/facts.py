@@ -134,7 +134,8 @@ def generate(task: str, seed: int = 1, sizes: Mapping[str, int] | None = None) -
     if set(sizes) != set(SIZES) or any(size < 1 for size in sizes.values()):
         raise InputError(f"sizes {dict(sizes)}: give numbers of train, valid and test examples, from 1")
     if task == "classification":
-        return dict(split(sampler.classified, lambda pair: True, sizes))
+        pairs = split(sampler.classified, lambda pair: True, sizes)
+        return {name: list(rows) for name, rows in pairs.items()}
     if task == "entailment":
         return {name: [sampler.entailed() for _ in range(size)] for name, size in sizes.items()}
     return {name: [row for number in range(size) for row in sampler.asked(number)] for name, size in sizes.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairseq_plugins.corpora.builtin.lexicon import GermanVerb, Noun
+from fairseq_plugins.corpora.builtin.lexicon import GermanVerb, Noun, Phrase
 from fairseq_plugins.corpora.builtin.meaning import PERSONS, Clause, Location, NounPhrase, Predicate
 
 Words = list[str]
@@ -53,7 +53,7 @@ _CONTRACTIONS = {
     ("zu", "der"): "zur",
     ("von", "dem"): "vom",
 }
-_UNITS = (
+_UNITS: tuple[str, ...] = (
     "",
     "ein",
     "zwei",
@@ -112,9 +112,11 @@ def present(verb: GermanVerb, person: str) -> str:
 
 def finite(clause: Clause) -> tuple[str, Words]:
     """The finite verb and what closes the clause (particle, participle, infinitive)."""
-    verb, person = clause.frame.german, _agreement(clause)
+    verb, person = clause.frame.german, clause.subject.person
     index = PERSONS.index(person)
     infinitive = verb.particle + verb.infinitive
+    if clause.modal:
+        return clause.modal.forms[index], [infinitive]
     if clause.tense in ("present", "progressive"):
         return present(verb, person), [verb.particle] if verb.particle else []
     if clause.tense == "past":
@@ -126,11 +128,7 @@ def finite(clause: Clause) -> tuple[str, Words]:
         return _AUXILIARIES["werden", "present"][index], [infinitive]
     if clause.tense == "passive":
         return _AUXILIARIES["werden", "past"][index], [verb.participle]
-    return clause.modal.forms[index], [infinitive]
-
-
-def _agreement(clause: Clause) -> str:
-    return clause.subject.person if clause.subject else "3s"
+    raise ValueError(f"no verb has the tense '{clause.tense}'")
 
 
 def _row(phrase: NounPhrase) -> str:
@@ -178,12 +176,12 @@ def pronoun(phrase: NounPhrase, case: str) -> str:
 
 def noun_phrase(phrase: NounPhrase, case: str, relative: bool = True) -> Words:
     """A noun phrase in a case, with its relative clause unless that is elsewhere (``relative=False``)."""
-    if phrase.pronoun:
-        return [pronoun(phrase, case)]
     if phrase.name:
         words = phrase.name.german.split()
         # "Herr" is a weak noun, names themselves do not change.
         return ["Herrn" if word == "Herr" and case != "nom" else word for word in words]
+    if phrase.noun is None:
+        return [pronoun(phrase, case)]
     words = _determiner(phrase, case)
     if phrase.count is not None:
         words.append(number(phrase.count))
@@ -193,7 +191,7 @@ def noun_phrase(phrase: NounPhrase, case: str, relative: bool = True) -> Words:
     if phrase.owner:
         words += noun_phrase(phrase.owner, "gen")
     if relative and phrase.relative:
-        words += relative_clause(phrase)
+        words += relative_clause(phrase, phrase.relative)
     return words
 
 
@@ -206,9 +204,9 @@ def preposition(word: str, phrase: NounPhrase, case: str, relative: bool = True)
     return [word, *words]
 
 
-def relative_clause(head: NounPhrase) -> Words:
+def relative_clause(head: NounPhrase, clause: Clause) -> Words:
     """A relative clause between commas; the pronoun agrees with the head and has the case of the gap."""
-    clause, row = head.relative, _row(head)
+    row = _row(head)
 
     def form(case: str) -> str:
         return _RELATIVE[row][_CASES.index(case)]
@@ -216,17 +214,17 @@ def relative_clause(head: NounPhrase) -> Words:
     if clause.gap == "prepositional":
         word, case = _preposition_and_case(clause)
         opening = [word, form(case)]
-    elif clause.gap == "place":
+    elif clause.gap == "place" and isinstance(clause.location, Location):
         opening = [clause.location.place.location, form("dat")]
     else:
         opening = [form({"subject": "nom", "accusative": "acc", "dative": "dat"}[clause.gap])]
     return [",", *opening, *subordinate(clause), ","]
 
 
-def location(where: Location) -> Words:
+def location(where: Location | Phrase) -> Words:
     """*im Garten*, *in den Garten*, *nach Berlin*."""
-    if where.fixed:
-        return where.fixed.german.split()
+    if isinstance(where, Phrase):
+        return where.german.split()
     if where.direction:
         return preposition(where.place.direction, where.phrase, where.place.direction_case)
     return preposition(where.place.location, where.phrase, "dat")
@@ -251,14 +249,14 @@ def middle(clause: Clause, skip: str = "") -> tuple[Words, Words]:
     Order: reflexive and subject, pronouns, time, dative, definite accusative, *nicht*, manner, means, place, indefinite
     accusative, prepositional object, direction, predicate. ``skip`` is what is in front already.
     """
-    frame, words, behind = clause.frame, [], []
-    reflexive = [pronoun(clause.subject, "refl")] if frame.german.reflexive and clause.subject else []
-    subject = [] if "subject" in (skip, clause.gap) or clause.subject is None else noun_phrase(clause.subject, "nom")
-    words += [*subject, *reflexive] if not subject or clause.subject.pronoun else [*reflexive, *subject]
+    behind: Words = []
+    reflexive = [pronoun(clause.subject, "refl")] if clause.frame.german.reflexive else []
+    subject = [] if "subject" in (skip, clause.gap) else noun_phrase(clause.subject, "nom")
+    words = [*subject, *reflexive] if not subject or clause.subject.pronoun else [*reflexive, *subject]
 
     def object_words(phrase: NounPhrase, case: str) -> Words:
         if phrase.relative:
-            behind.extend(relative_clause(phrase))
+            behind.extend(relative_clause(phrase, phrase.relative))
         return noun_phrase(phrase, case, relative=False)
 
     accusative = None if "accusative" in (skip, clause.gap) else clause.accusative
@@ -277,14 +275,11 @@ def middle(clause: Clause, skip: str = "") -> tuple[Words, Words]:
         words.append("gern")
     if dative and not dative.pronoun:
         words += object_words(dative, "dat")
-    late = (
-        accusative is not None
-        and not accusative.pronoun
-        and accusative.determiner in ("indefinite", "none", "negative")
-    )
-    if accusative and not accusative.pronoun and not late:
-        words += object_words(accusative, "acc")
-    if clause.negated and not (late and accusative.determiner == "negative"):
+    noun_object = None if accusative is None or accusative.pronoun else accusative
+    late = noun_object if noun_object and noun_object.determiner in ("indefinite", "none", "negative") else None
+    if noun_object and not late:
+        words += object_words(noun_object, "acc")
+    if clause.negated and not (late and late.determiner == "negative"):
         words.append("nicht")
     if clause.manner:
         words.append(clause.manner.german)
@@ -293,12 +288,12 @@ def middle(clause: Clause, skip: str = "") -> tuple[Words, Words]:
     if clause.location and "place" not in (skip, clause.gap):
         words += location(clause.location)
     if late:
-        words += object_words(accusative, "acc")
+        words += object_words(late, "acc")
     if clause.prepositional and clause.gap != "prepositional":
         word, case = _preposition_and_case(clause)
         words += preposition(word, clause.prepositional, case, relative=False)
         if clause.prepositional.relative:
-            behind += relative_clause(clause.prepositional)
+            behind += relative_clause(clause.prepositional, clause.prepositional.relative)
     if clause.agent:
         words += preposition("von", clause.agent, "dat")
     if clause.direction:
@@ -311,11 +306,11 @@ def middle(clause: Clause, skip: str = "") -> tuple[Words, Words]:
 def main_clause(clause: Clause) -> Words:
     """A verb-second clause."""
     verb, right = finite(clause)
-    if clause.front == "time":
+    if clause.front == "time" and clause.time:
         front = clause.time.german.split()
-    elif clause.front == "place":
+    elif clause.front == "place" and clause.location:
         front = location(clause.location)
-    elif clause.front == "accusative":
+    elif clause.front == "accusative" and clause.accusative:
         front = noun_phrase(clause.accusative, "acc")
     else:
         front = noun_phrase(clause.subject, "nom")

@@ -89,7 +89,8 @@ def _add_verbs(add: Callable[[str, str], None]) -> None:
 
 def word_for_word(source: str) -> str:
     """Translates a German sentence word by word with the lexicon; a word that it does not know stays as it is."""
-    table, words = glosses(), []
+    table = glosses()
+    words: list[str] = []
     for word in source.split():
         stripped = word.rstrip(",.?!")
         # Every sentence starts with a capital; elsewhere it marks a noun.

@@ -188,6 +188,10 @@ def _compound(first: str, english: str, head: Noun) -> Noun:
     )
 
 
+def _german_verb(reflexive: str, **row: str) -> GermanVerb:
+    return GermanVerb(reflexive=bool(reflexive), **row)
+
+
 def english_verb(base: str, past: str = "", participle: str = "") -> EnglishVerb:
     """An English verb, regular where no forms are given; ``base`` may have a particle (*pick_up*)."""
     base, _, particle = base.partition("_")
@@ -241,10 +245,7 @@ STATES = tuple(
     State(Phrase(row["german"], row["english"]), tuple(row["because"].split()), tuple(row["despite"].split()))
     for row in rows("states")
 )
-GERMAN_VERBS = {
-    row["particle"] + row["infinitive"]: GermanVerb(**{**row, "reflexive": bool(row["reflexive"])})
-    for row in rows("verbs")
-}
+GERMAN_VERBS = {row["particle"] + row["infinitive"]: _german_verb(**row) for row in rows("verbs")}
 FRAMES = tuple(map(_frame, rows("frames")))
 SPECIAL_FRAMES = {
     kind: tuple(_special_frame(**row) for row in frames) for kind, frames in rows_by_kind("special_frames").items()

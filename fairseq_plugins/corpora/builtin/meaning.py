@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fairseq_plugins.corpora.builtin.lexicon import Adjective, Frame, Modal, Noun, Phrase, Place
 
@@ -52,11 +53,10 @@ class NounPhrase:
 
 @dataclass(frozen=True)
 class Location:
-    """A place to be at, or (``direction``) to go to; either a place of the lexicon or a fixed phrase."""
+    """A place of the lexicon to be at, or (``direction``) to go to, and the words for it."""
 
-    place: Place | None = None
-    phrase: NounPhrase | None = None
-    fixed: Phrase | None = None
+    place: Place
+    phrase: NounPhrase
     direction: bool = False
 
 
@@ -75,19 +75,20 @@ class Clause:
 
     ``front`` says what is before the finite verb of a German main clause (subject, time, place or accusative), or
     that the clause is a question. ``gap`` is the role that a relative pronoun or a question word took: subject,
-    accusative, dative, prepositional or place.
+    accusative, dative, prepositional or place. ``modal`` is there where ``tense`` is modal. A ``location`` or
+    ``direction`` may be a fixed phrase (*zu Hause*).
     """
 
     frame: Frame
-    subject: NounPhrase | None
+    subject: NounPhrase
     tense: str = "present"
     modal: Modal | None = None
     negated: bool = False
     accusative: NounPhrase | None = None
     dative: NounPhrase | None = None
     prepositional: NounPhrase | None = None
-    location: Location | None = None
-    direction: Location | None = None
+    location: Location | Phrase | None = None
+    direction: Location | Phrase | None = None
     vehicle: Phrase | None = None
     time: Phrase | None = None
     frequency: Phrase | None = None
@@ -97,6 +98,11 @@ class Clause:
     agent: NounPhrase | None = None
     front: str = "subject"
     gap: str = ""
+
+    def with_object(self, role: str, phrase: NounPhrase | None) -> Clause:
+        """This clause with ``phrase`` in the accusative, dative or prepositional ``role``."""
+        objects: dict[str, Any] = {role: phrase}
+        return replace(self, **objects)
 
     def without(self, role: str) -> Clause:
         """This clause with a gap where ``role`` was."""

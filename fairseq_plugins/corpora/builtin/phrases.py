@@ -257,38 +257,35 @@ class PhraseSampler:
         day = self._often_early(WEEKDAYS)
         return Phrase(f"jeden {day.german}", f"every {day.english}")
 
-    def _location(self, groups: tuple[str, ...]) -> Location:
+    def _location(self, groups: tuple[str, ...]) -> Location | Phrase:
         fitting = [place for place in PLACES if any(group in groups for group in place.groups)]
         if "home" in groups and self._chance(0.3):
-            return Location(fixed=_HOME)
+            return _HOME
         if "nature" not in groups and "farm" not in groups and "water" not in groups and self._chance(0.15):
             city = self._often_early(CITIES)
-            return Location(fixed=Phrase(f"in {city.german}", f"in {city.english}"))
+            return Phrase(f"in {city.german}", f"in {city.english}")
         place = self._often_early(fitting)
         return Location(place=place, phrase=self._place_phrase(place.noun))
 
     def _place_phrase(self, noun: Noun) -> NounPhrase:
-        phrase = NounPhrase(noun=noun)
         compounds = [
             other
             for other in NOUNS.values()
             if other.german.endswith(noun.german.lower()) and "compound" in other.kinds
         ]
-        if compounds and self._chance(0.2):
-            phrase = replace(phrase, noun=self._one(compounds))
-        if self._chance(0.25):
-            phrase = replace(phrase, adjective=self._adjective(noun))
-        self._used.add(phrase.noun.english)
-        return phrase
+        named = self._one(compounds) if compounds and self._chance(0.2) else noun
+        adjective = self._adjective(noun) if self._chance(0.25) else None
+        self._used.add(named.english)
+        return NounPhrase(noun=named, adjective=adjective)
 
-    def _direction(self, groups: tuple[str, ...] = (), far: bool = False) -> Location:
+    def _direction(self, groups: tuple[str, ...] = (), far: bool = False) -> Location | Phrase:
         """Somewhere to go, of these groups if any are given; ``far`` enough to go by car."""
         draw = 1.0 if groups else self._random.random()
         if draw < 0.15:
-            return Location(fixed=_TO_HOME, direction=True)
+            return _TO_HOME
         if draw < 0.35:
             city = self._often_early(CITIES)
-            return Location(fixed=Phrase(f"nach {city.german}", f"to {city.english}"), direction=True)
+            return Phrase(f"nach {city.german}", f"to {city.english}")
         places = [
             place
             for place in PLACES

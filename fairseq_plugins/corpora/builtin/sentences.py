@@ -91,7 +91,8 @@ class Sampler(ClauseSampler):
             role = "prepositional" if clause.prepositional else "accusative" if clause.accusative else "dative"
             thing = getattr(clause, role)
             if thing is not None:
-                clause = replace(clause, **{role: self._relative(thing)}, front="time" if clause.time else "subject")
+                clause = clause.with_object(role, self._relative(thing))
+                clause = replace(clause, front="time" if clause.time else "subject")
                 return german.main_clause(clause) + ["."], english.statement(clause) + ["."]
         if not clause.subject.relative:
             clause = self._front(clause)
@@ -103,7 +104,13 @@ class Sampler(ClauseSampler):
         return replace(clause, negated=True) if negatable and not very and self._chance(0.2) else clause
 
     def _following(
-        self, verbs: tuple[str, ...], tense: str, subject: NounPhrase | None = None, **options: bool
+        self,
+        verbs: tuple[str, ...],
+        tense: str,
+        subject: NounPhrase | None = None,
+        *,
+        times: bool = True,
+        anaphoric: bool = False,
     ) -> Clause:
         """A clause with one of ``verbs``, of a person."""
         frames = [
@@ -111,14 +118,16 @@ class Sampler(ClauseSampler):
             for frame in self._frames(without=("present", "luck") if tense != "perfect" else ("present",))
             if frame.german.particle + frame.german.infinitive in verbs and "person" in frame.subjects
         ]
-        return self._clause(self._often_early(frames), tense, subject, negatable=False, **options)
+        return self._clause(
+            self._often_early(frames), tense, subject, times=times, negatable=False, anaphoric=anaphoric
+        )
 
     def _because_of_state(self) -> Pair:
         state, tense = self._often_early(STATES), self._one(("perfect", "perfect", "modal"))
         despite = self._chance(0.35)
         verbs = state.despite if despite else state.because
         clause = self._following(verbs, tense, anaphoric=True, times=tense == "perfect")
-        past = clause.tense == "perfect" or clause.modal.past
+        past = clause.modal.past if clause.modal else clause.tense == "perfect"
         reason = self._state(state, pronoun_for(clause.subject), "past" if past else "present")
         conjunction = Phrase("obwohl", "although") if despite else Phrase("weil", "because")
         clause = self._front(clause)
@@ -143,9 +152,11 @@ class Sampler(ClauseSampler):
         )
         if clause.modal and clause.modal.past:
             clause = replace(clause, tense="perfect", modal=None)
-        thing = pronoun_for(clause.accusative)
-        reason_frame = _LIKE if clause.accusative.noun is None or clause.accusative.noun.is_a(LIVING) else _NEED
-        reason = Clause(reason_frame, pronoun_for(clause.subject), accusative=thing)
+        thing = clause.accusative
+        if thing is None:
+            raise NothingFits
+        reason_frame = _LIKE if thing.noun is None or thing.noun.is_a(LIVING) else _NEED
+        reason = Clause(reason_frame, pronoun_for(clause.subject), accusative=pronoun_for(thing))
         return (
             [*german.main_clause(clause), ",", "weil", *german.subordinate(reason), "."],
             [*english.statement(clause), "because", *english.statement(reason), "."],
@@ -430,8 +441,9 @@ class Sampler(ClauseSampler):
     def _described(self) -> Pair:
         kinds = ("vehicle", "clothing", "readable", "device", "furniture", "art", "show", "luggage", "person", "dish")
         kind = self._one(kinds)
-        head = NounPhrase(noun=self._noun((kind,)), plural=self._chance(0.15))
-        adjective = self._adjective(head.noun)
+        noun = self._noun((kind,))
+        head = NounPhrase(noun=noun, plural=self._chance(0.15))
+        adjective = self._adjective(noun)
         if adjective is None or adjective.german == "neu":
             raise NothingFits
         head = self._relative(head)

@@ -8,7 +8,7 @@ from importlib import resources
 
 def rows(name: str) -> list[dict[str, str]]:
     """The lines of ``words/<name>.tsv`` in their order; column → what is there, which may be nothing."""
-    with (resources.files(__package__) / "words" / f"{name}.tsv").open(encoding="utf-8", newline="") as stream:
+    with (resources.files(__package__) / "words" / f"{name}.tsv").open(encoding="utf-8") as stream:
         return list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
