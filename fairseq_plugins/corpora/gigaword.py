@@ -18,7 +18,7 @@ from pathlib import Path
 from fairseq_plugins.corpora.archives import add_archive_arguments, unpack
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments
-from fairseq_plugins.corpora.subwords import add_bpe_arguments
+from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.errors import InputError, report_input_errors
 from fairseq_plugins.files import sha256
 
@@ -134,7 +134,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     """The command line: see ``--help``."""
-    arguments = _parser().parse_args()
+    parser = _parser()
+    arguments = parser.parse_args()
+    check_bpe_arguments(parser, arguments)
+    if arguments.bpe != "none" and arguments.words != WORDS:
+        raise InputError(f"--words {arguments.words} has no effect with --bpe {arguments.bpe}: give --bpe-size")
     path = Path(arguments.input)
     with tempfile.TemporaryDirectory() as temporary:
         origin = {}

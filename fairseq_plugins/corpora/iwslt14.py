@@ -33,7 +33,7 @@ from fairseq_plugins.corpora.archives import add_archive_arguments, unpack
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import DOWNLOAD, add_run_arguments
-from fairseq_plugins.corpora.subwords import add_bpe_arguments
+from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.errors import InputError, report_input_errors
 from fairseq_plugins.files import atomic_file, read_lines, refuse_colon, sha256
 
@@ -221,6 +221,7 @@ def main() -> None:
     """The command line: see ``--help``."""
     parser = _parser()
     arguments = parser.parse_args()
+    check_bpe_arguments(parser, arguments)
     if arguments.tokenized and (arguments.sha256 or arguments.allow_partial):
         parser.error("--sha256 and --allow-partial are for an archive, not for --tokenized")
     output = Path(arguments.output)

@@ -27,7 +27,7 @@ import lxml.html
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments
-from fairseq_plugins.corpora.subwords import add_bpe_arguments
+from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.errors import InputError, report_input_errors
 from fairseq_plugins.files import atomic_file
 
@@ -442,6 +442,7 @@ def main() -> None:
     """The command line: see ``--help``."""
     parser = _parser()
     arguments = parser.parse_args()
+    check_bpe_arguments(parser, arguments)
     if not arguments.ldc and not arguments.train:
         parser.error("give training text: --ldc DIR, --train PREFIX or both")
     reader = Reader([name for name in arguments.encoding.split(",") if name])

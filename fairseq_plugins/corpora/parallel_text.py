@@ -11,7 +11,7 @@ import argparse
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments, note_unknown_metric
-from fairseq_plugins.corpora.subwords import add_bpe_arguments
+from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS
 from fairseq_plugins.errors import report_input_errors
 
@@ -62,7 +62,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     """The command line: see ``--help``."""
-    arguments = _parser().parse_args()
+    parser = _parser()
+    arguments = parser.parse_args()
+    check_bpe_arguments(parser, arguments)
     languages = (arguments.src_lang, arguments.tgt_lang)
     inputs = {"train": side_files(arguments.train, languages)}
     if arguments.valid:
