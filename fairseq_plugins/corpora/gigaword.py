@@ -18,7 +18,7 @@ from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.archives import add_archive_arguments, unpack
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments
-from fairseq_plugins.corpora.subwords import add_bpe_arguments
+from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import sha256
 
@@ -140,6 +140,9 @@ def parser() -> CommandParser:
 def main(arguments: Sequence[str]) -> None:
     """Prepares it."""
     options = parser().parse_args(arguments)
+    check_bpe_arguments(parser(), options)
+    if options.bpe != "none" and options.words != WORDS:
+        raise InputError(f"--words {options.words} has no effect with --bpe {options.bpe}: give --bpe-size")
     path = Path(options.input)
     with tempfile.TemporaryDirectory() as temporary:
         origin = {}

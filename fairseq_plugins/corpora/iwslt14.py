@@ -33,7 +33,7 @@ from fairseq_plugins.corpora.archives import add_archive_arguments, unpack
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import DOWNLOAD, add_run_arguments
-from fairseq_plugins.corpora.subwords import add_bpe_arguments
+from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_file, read_lines, refuse_colon, sha256
 
@@ -226,6 +226,7 @@ def parser() -> CommandParser:
 def main(arguments: Sequence[str]) -> None:
     """Prepares it."""
     options = parser().parse_args(arguments)
+    check_bpe_arguments(parser(), options)
     if options.tokenized and (options.sha256 or options.allow_partial):
         parser().error("--sha256 and --allow-partial are for an archive, not for --tokenized")
     output = Path(options.output)

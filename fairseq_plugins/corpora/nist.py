@@ -28,7 +28,7 @@ from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments
-from fairseq_plugins.corpora.subwords import add_bpe_arguments
+from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_file
 
@@ -447,6 +447,7 @@ def _training_pairs(arguments: argparse.Namespace, reader: Reader) -> Iterator[t
 def main(arguments: Sequence[str]) -> None:
     """Prepares it."""
     options = parser().parse_args(arguments)
+    check_bpe_arguments(parser(), options)
     if not options.ldc and not options.train:
         parser().error("give training text: --ldc DIR, --train PREFIX or both")
     reader = Reader([name for name in options.encoding.split(",") if name])

@@ -13,7 +13,7 @@ from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments, note_unknown_metric
-from fairseq_plugins.corpora.subwords import add_bpe_arguments
+from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS, note_moses_rules
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.languages import MOSES, language_code, moses_language
@@ -102,6 +102,7 @@ def _moses_languages(options: argparse.Namespace) -> dict[str, str]:
 def main(arguments: Sequence[str]) -> None:
     """Prepares it."""
     options = parser().parse_args(arguments)
+    check_bpe_arguments(parser(), options)
     languages = (options.src_lang, options.tgt_lang)
     moses_languages = _moses_languages(options)
     inputs = {"train": side_files(options.train, languages)}

@@ -234,3 +234,11 @@ def add_bpe_arguments(parser: argparse.ArgumentParser, size: int) -> None:
         metavar="N",
         help="vocabulary of SentencePiece, merge operations of subword-nmt; default: %(default)s",
     )
+
+
+def check_bpe_arguments(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """Raises InputError if a size is given that no BPE has."""
+    if arguments.bpe == "none" and arguments.bpe_size != parser.get_default("bpe_size"):
+        raise InputError(
+            f"--bpe-size {arguments.bpe_size} has no effect with --bpe none: leave it out, or give a --bpe"
+        )

@@ -26,7 +26,7 @@ def page() -> str:
         "# Options",
         "",
         "`scripts/update_docs.sh` makes this page. `fairseq-plugins options NAME` prints the same of one",
-        "layer or architecture, your own too.",
+        "layer or architecture, your own too. An option that has no effect beside the others is refused.",
         "",
         "## Recurrent layers",
         "",

@@ -82,6 +82,22 @@ def test_dictionaries(tmp_path: Path) -> None:
     assert (bin_folder / "test.article-title.article").read_text() == "floods in <unk> kill ## .\n"
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--bpe-size", "45"], "--bpe-size 45 has no effect with --bpe none: leave it out, or give a --bpe"),
+        (
+            ["--bpe", "sentencepiece", "--words", "12"],
+            "--words 12 has no effect with --bpe sentencepiece: give --bpe-si",
+        ),
+    ],
+)
+def test_sizes_without_effect(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["prepare_gigaword.sh", "--input", "absent", "--output", "out", *options])
+    with pytest.raises(InputError, match=message):
+        gigaword.main()
+
+
 def test_sentencepiece(tmp_path: Path) -> None:
     write_set(tmp_path / "sumdata")
     prepare(tmp_path, "--bpe", "sentencepiece", "--bpe-size", 45)
