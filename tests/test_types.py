@@ -10,7 +10,7 @@ import fairseq_plugins
 
 PACKAGE = Path(fairseq_plugins.__file__).parent
 
-# Only ever fewer: fairseq has no types, and nothing else forces one.
+# As many as there are; only ever fewer.
 MOST = 5
 
 

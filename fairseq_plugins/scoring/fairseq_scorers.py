@@ -19,7 +19,7 @@ class RougeScorerConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq has 
     """The options of ``--scoring rouge``."""
 
     rouge_stemmer: bool = field(default=False, metadata={"help": "stem words before ROUGE compares them (Porter)"})
-    rouge_tokenize: Optional[ChoiceEnum(list(TOKENIZERS))] = field(  # type: ignore[valid-type]  # fairseq makes choices so  # noqa: UP045
+    rouge_tokenize: Optional[ChoiceEnum(list(TOKENIZERS))] = field(  # type: ignore[valid-type]  # fairseq makes the class  # noqa: UP045
         default=None, metadata={"help": "what ROUGE counts; default: as the target language wants it"}
     )
     rouge_language: Optional[str] = II("task.target_lang")  # noqa: UP045
