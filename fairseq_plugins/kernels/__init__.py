@@ -61,7 +61,8 @@ def multi_channel_rnn(
     if state is None:
         state = initial_state(layer, x.size(1))
     backend = dispatch.choose("multi_channel", layer, x.size(0) * x.size(1)).module
-    return backend.multi_channel_rnn(layer, x, lengths, state, need_details)
+    output: MultiChannelOutput = backend.multi_channel_rnn(layer, x, lengths, state, need_details)
+    return output
 
 
 def multi_channel_stepper(layer: MultiChannelLayer, batch_size: int) -> Stepper:
@@ -74,7 +75,7 @@ def multi_channel_stepper(layer: MultiChannelLayer, batch_size: int) -> Stepper:
     """
     weight = layer.parameters.weight_ih
     check = StepCheck(weight.size(1), weight, initial_state(layer, 0))
-    step = dispatch.choose("multi_channel", layer, batch_size).module.stepper(layer, batch_size)
+    step: Stepper = dispatch.choose("multi_channel", layer, batch_size).module.stepper(layer, batch_size)
 
     def checked_step(x: Tensor, state: MultiChannelState) -> tuple[Tensor, MultiChannelState]:
         check(x, state)

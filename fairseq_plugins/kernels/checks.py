@@ -9,6 +9,7 @@ Symbols: B batch, T time steps, D input size.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple, cast, overload
 
 import torch
 from torch import Tensor
@@ -93,6 +94,10 @@ def check_number(states: Sequence[object] | None, layers: int) -> None:
         raise ValueError(f"the stack has {layers} layers, and there are {len(states)} states")
 
 
+@overload
+def checked_lengths(lengths: Tensor, x: Tensor, least: int = 0) -> Tensor: ...
+@overload
+def checked_lengths(lengths: Tensor | None, x: Tensor, least: int = 0) -> Tensor | None: ...
 def checked_lengths(lengths: Tensor | None, x: Tensor, least: int = 0) -> Tensor | None:
     """``lengths`` as int64, or None.
 
@@ -175,7 +180,8 @@ def _check_state(state: State, start: State, rows: int) -> None:
     kind = type(start)
     if not isinstance(state, kind) or not all(isinstance(part, Tensor) for part in state):
         raise ValueError(f"the state must be a {kind.__name__} of tensors, not {_described(state)}")
-    for name, part, like in zip(kind._fields, state, start, strict=True):
+    names = cast("type[NamedTuple]", kind)._fields
+    for name, part, like in zip(names, state, start, strict=True):
         if part.dim() == like.dim() and part.size(0) != rows:
             raise ValueError(f"the state has {part.size(0)} rows, the input {rows}")
         check_tensor(f"{name} of the state", part, (rows, *like.shape[1:]), like)

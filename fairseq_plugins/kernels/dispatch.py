@@ -91,7 +91,7 @@ def choose(operation: str, *arguments: Any) -> Choice:
     backends = OPERATIONS[operation]
     names = [backend.name for backend in backends]
     first = names.index(named) if named in names else 0
-    refused = {}
+    refused: dict[str, str] = {}
     for backend in backends[first:]:
         reason = backend.only_by_name if backend.name != named else ""
         if not reason:

@@ -103,6 +103,8 @@ def load(source: Path) -> ModuleType:
         raise RuntimeError(f"{folder} cannot be written ({error.strerror or error}): {_ELSEWHERE}") from error
     spec = importlib.util.spec_from_file_location(name, library)
     try:
+        if spec is None or spec.loader is None:
+            raise ImportError(f"this Python imports no {library.suffix}")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     except ImportError as error:
@@ -158,7 +160,8 @@ def cause(output: str) -> str:
 
 def _torch_flags() -> list[str]:
     """What PyTorch's headers have to be compiled with to fit its libraries; as its ``cpp_extension`` has it."""
-    flags = ["-std=c++20" if torch.__version__ >= (2, 12) else "-std=c++17"]
+    # It compares itself by numbers: 2.5 is before 2.12.
+    flags = ["-std=c++20" if torch.__version__ >= "2.12" else "-std=c++17"]
     flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}")
     # Until PyTorch 2.8, in which pybind11 began to know them by itself.
     abi = {name: getattr(torch._C, f"_PYBIND11_{name}", None) for name in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI")}
@@ -230,10 +233,18 @@ def _failure(path: Path) -> RuntimeError:
 
 def _compile(command: list[str], result: Path) -> str | None:
     """Runs the compiler; returns None, or why it failed: a line, and below it the command with its output."""
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    # In English, in which errors are found.
+    environment = {**os.environ, "LC_ALL": "C"}
     try:
-        # In English, in which errors are found.
-        finished = subprocess.run(command, **streams, text=True, errors="replace", env={**os.environ, "LC_ALL": "C"})
+        finished = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=environment,
+        )
     except OSError as error:
         return f"{command[0]} cannot be run: {error.strerror}\n"
     if finished.returncode == 0 and result.exists():

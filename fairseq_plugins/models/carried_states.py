@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -27,7 +28,7 @@ class CarriedStates:
         self._states.clear()
         self._loaded = None
 
-    def of(self, owner: nn.Module, layers: Sequence[RecurrentNetwork]) -> tuple[RecurrentState, ...] | None:
+    def of(self, owner: nn.Module, layers: Sequence[RecurrentNetwork[Any]]) -> tuple[RecurrentState, ...] | None:
         """What a model with these layers goes on from; None before the first window."""
         if self._loaded is not None:
             self._states[owner] = tuple(
@@ -52,6 +53,6 @@ class CarriedStates:
         self._loaded = tensors or None
 
 
-def _as_state(layer: RecurrentNetwork, tensors: Sequence[Tensor]) -> RecurrentState:
+def _as_state(layer: RecurrentNetwork[Any], tensors: Sequence[Tensor]) -> RecurrentState:
     like = layer.initial_state(1)
     return type(like)(*(tensor.to(each) for tensor, each in zip(tensors, like, strict=True)))

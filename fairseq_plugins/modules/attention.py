@@ -51,7 +51,8 @@ class AdditiveAttention(nn.Module):
         if padding_mask is not None:
             check_mask("padding_mask", padding_mask, keys)
             keys = keys.masked_fill(padding_mask.unsqueeze(-1), 0)
-        return self.key_projection(keys)
+        projected: Tensor = self.key_projection(keys)
+        return projected
 
     def forward(
         self, query: Tensor, projected_keys: Tensor, values: Tensor, padding_mask: Tensor | None
@@ -176,7 +177,8 @@ class MultiHeadAttention(nn.Module):
         return context, None if weights is None else weights.mean(1).view(*x.shape[:2], -1)
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        by_head: Tensor = x.unflatten(-1, (self.heads, -1))
+        return by_head.transpose(1, 2)
 
 
 class ConvolutionalAttention(nn.Module):

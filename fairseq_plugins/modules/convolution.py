@@ -81,7 +81,8 @@ def weight_norm_linear(in_features: int, out_features: int, gain: float = 1.0) -
     linear = nn.Linear(in_features, out_features)
     nn.init.normal_(linear.weight, std=gain / math.sqrt(in_features))
     nn.init.zeros_(linear.bias)
-    return weight_norm(linear)
+    weight_norm(linear)
+    return linear
 
 
 def remove_weight_norm(module: nn.Module) -> None:

@@ -31,16 +31,17 @@ class DilatedCNN(nn.Module):
             raise ValueError(f"sizes and layers must be at least 1, not {input_size}, {hidden_size} and {layers}")
         self.output_size = hidden_size
         sizes = [input_size] + [hidden_size] * (layers - 1)
-        self.layers = nn.ModuleList(
+        convolutions = [
             nn.Conv1d(size, hidden_size, WIDTH, dilation=WIDTH**number) for number, size in enumerate(sizes)
-        )
-        for layer in self.layers:
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
+        ]
+        for convolution in convolutions:
+            nn.init.xavier_uniform_(convolution.weight)
+            if convolution.bias is not None:
+                nn.init.zeros_(convolution.bias)
+        self.layers = nn.ModuleList(convolutions)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x.permute(1, 2, 0)
-        for layer in self.layers:
-            [dilation] = layer.dilation
-            x = torch.relu(layer(F.pad(x, (dilation * (WIDTH - 1), 0))))
+        for number, layer in enumerate(self.layers):
+            x = torch.relu(layer(F.pad(x, (WIDTH**number * (WIDTH - 1), 0))))
         return x.permute(2, 0, 1)

@@ -26,9 +26,10 @@ class Highway(nn.Module):
         if min(size, layers) < 1:
             raise ValueError(f"sizes and layers must be at least 1, not {size} and {layers}")
         self.transforms = nn.ModuleList(Linear(size, size) for _ in range(layers))
-        self.gates = nn.ModuleList(Linear(size, size) for _ in range(layers))
-        for gate in self.gates:
+        gates = [Linear(size, size) for _ in range(layers)]
+        for gate in gates:
             nn.init.constant_(gate.bias, -1.0)
+        self.gates = nn.ModuleList(gates)
 
     def forward(self, x: Tensor) -> Tensor:
         for transform, gate in zip(self.transforms, self.gates, strict=True):

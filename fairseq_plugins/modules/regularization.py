@@ -54,7 +54,7 @@ class LockedDropout(nn.Module):
 def embedding_dropout(embedding: nn.Embedding, tokens: Tensor, p: float) -> Tensor:
     """Looks words up, tokens (...) -> (..., D), of which each is dropped in training with probability ``p``, in all
     places alike (Gal and Ghahramani 2016)."""
-    embedded = embedding(tokens)
+    embedded: Tensor = embedding(tokens)
     if not (embedding.training and p):
         return embedded
     kept = dropout(embedded.new_ones(embedding.num_embeddings, 1), p)
@@ -76,7 +76,8 @@ def with_parameters(
     if not parameters:
         return function(*arguments)
     replaced = {f"module.{name}": tensor for name, tensor in parameters.items()}
-    return torch.func.functional_call(_Call(module), replaced, (function, *arguments))
+    result: Result = torch.func.functional_call(_Call(module), replaced, (function, *arguments))
+    return result
 
 
 class _Call(nn.Module):

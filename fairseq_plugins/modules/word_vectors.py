@@ -22,6 +22,8 @@ class CharacterEncoder(nn.Module):
         longest: characters of a word that are read.
     """
 
+    spelling: Tensor  # (words, longest), 0 after a word's last character
+
     def __init__(self, words: Sequence[str], embed_dim: int, hidden_size: int, longest: int = 16) -> None:
         super().__init__()
         characters = sorted({character for word in words for character in word})
@@ -75,9 +77,9 @@ class ContextEncoder(nn.Module):
             raise ValueError("no weight_ih_l0 and weight_hh_l0 there")
         encoder = cls(weights["weight_ih_l0"].size(1), weights["weight_hh_l0"].size(1))
         for layer in range(cls.LAYERS):
-            for networks, suffix in (encoder.network.layers, ""), (encoder.network.backward_layers, "_reverse"):
+            for network, suffix in zip(encoder.network.networks(layer), ("", "_reverse"), strict=True):
                 for name in "weight_ih", "weight_hh", "bias_ih", "bias_hh":
-                    source, target = f"{name}_l{layer}{suffix}", getattr(networks[layer].rnn, f"{name}_l0")
+                    source, target = f"{name}_l{layer}{suffix}", getattr(network.rnn, f"{name}_l0")
                     if source not in weights or weights[source].shape != target.shape:
                         raise ValueError(f"{source} of the shape {tuple(target.shape)} was expected")
                     with torch.no_grad():
@@ -86,4 +88,5 @@ class ContextEncoder(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (T, B, D), right-padded, lengths (B,) -> (T, B, 2 * H)."""
-        return self.network(x, lengths).output
+        output: Tensor = self.network(x, lengths).output
+        return output

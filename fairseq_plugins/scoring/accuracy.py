@@ -35,7 +35,8 @@ class Accuracy(Metric):
         return read_predictions(path)
 
     def scores_of(self, summed: np.ndarray) -> np.ndarray:
-        return 100 * summed[:1] / summed[1]
+        percent: np.ndarray = 100 * summed[:1] / summed[1]
+        return percent
 
     def compare_statistics(
         self, baseline: np.ndarray, system: np.ndarray, *, samples: int = SAMPLES, seed: int = SEED

@@ -15,18 +15,18 @@ from .rouge_tokens import TOKENIZERS, choose_tokenizer
 
 
 @dataclass
-class RougeScorerConfig(FairseqDataclass):
+class RougeScorerConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq has no types
     """The options of ``--scoring rouge``."""
 
     rouge_stemmer: bool = field(default=False, metadata={"help": "stem words before ROUGE compares them (Porter)"})
-    rouge_tokenize: Optional[ChoiceEnum(list(TOKENIZERS))] = field(  # type: ignore[valid-type]  # noqa: UP045
+    rouge_tokenize: Optional[ChoiceEnum(list(TOKENIZERS))] = field(  # type: ignore[valid-type]  # fairseq makes the class  # noqa: UP045
         default=None, metadata={"help": "what ROUGE counts; default: as the target language wants it"}
     )
     rouge_language: Optional[str] = II("task.target_lang")  # noqa: UP045
 
 
 @register_scorer("rouge", dataclass=RougeScorerConfig)
-class RougeScorer(BaseScorer):
+class RougeScorer(BaseScorer):  # type: ignore[misc]  # fairseq has no types
     """``--scoring rouge``: collects sentences from fairseq-generate, which knows one reference of each."""
 
     def __init__(self, cfg: Any) -> None:
@@ -56,12 +56,12 @@ class RougeScorer(BaseScorer):
 
 
 @dataclass
-class NoScorerConfig(FairseqDataclass):
+class NoScorerConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq has no types
     """``--scoring unscored`` has no options."""
 
 
 @register_scorer("unscored", dataclass=NoScorerConfig)
-class NoScorer(BaseScorer):
+class NoScorer(BaseScorer):  # type: ignore[misc]  # fairseq has no types
     """``--scoring unscored``: for translations in subwords, of which any score would be wrong."""
 
     def add_string(self, ref: str, pred: str) -> None:

@@ -35,7 +35,8 @@ class Perplexity(Likelihood):
     columns = (Column("perplexity", "perplexity", higher_is_better=False, paper="perplexity"),)
 
     def scores_of(self, summed: np.ndarray) -> np.ndarray:
-        return np.exp(summed[:1] / summed[1])
+        perplexity: np.ndarray = np.exp(summed[:1] / summed[1])
+        return perplexity
 
 
 class BitsPerCharacter(Likelihood):
@@ -47,7 +48,8 @@ class BitsPerCharacter(Likelihood):
     )
 
     def scores_of(self, summed: np.ndarray) -> np.ndarray:
-        return summed[:1] / summed[1] / np.log(2)
+        bits: np.ndarray = summed[:1] / summed[1] / np.log(2)
+        return bits
 
 
 register_metric(Perplexity())

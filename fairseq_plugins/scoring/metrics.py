@@ -228,7 +228,8 @@ class Metric(ABC):
 
     def interval(self, scores: Mapping[str, Any], column: Column) -> tuple[float, float] | None:
         """The 95 % interval of a number in ``results.json``, where the metric has one there."""
-        return scores.get(f"{self.name}_intervals", {}).get(column.label)
+        interval: tuple[float, float] | None = scores.get(f"{self.name}_intervals", {}).get(column.label)
+        return interval
 
     def explanations(self, scores: Mapping[str, Any]) -> list[str]:
         """How the numbers in ``results.json`` were computed, a line for each signature."""
@@ -280,10 +281,10 @@ class Metric(ABC):
 
     def paper_figures(self, row: Mapping[str, Any], subset: str) -> dict[str, float]:
         """The paper's figures in a row of ``configs/tables``, by column's key; for one of several sets, by its name."""
-        columns = [column for column in self.columns if column.paper is not None]
-        if columns and subset in row:
-            return {columns[0].key: row[subset]}
-        return {column.key: row[column.paper] for column in columns if column.paper in row}
+        papers = {column.key: column.paper for column in self.columns if column.paper is not None}
+        if papers and subset in row:
+            return {next(iter(papers)): row[subset]}
+        return {key: row[paper] for key, paper in papers.items() if paper in row}
 
     def read(self, path: Path) -> Outputs:
         """A file of outputs, one line for each sentence.

@@ -154,7 +154,8 @@ class Rouge(Metric):
         return np.column_stack([values, np.ones(len(values))])
 
     def scores_of(self, summed: np.ndarray) -> np.ndarray:
-        return summed[:-1] / summed[-1]
+        scores: np.ndarray = summed[:-1] / summed[-1]
+        return scores
 
     def signature(self, column: Column, references: References, bootstrap: str | None = None) -> str:
         bootstrap = bootstrap or f"bs:{SAMPLES}|seed:{SEED}"
@@ -177,8 +178,8 @@ class Rouge(Metric):
         return {
             **{key: round(interval.score, 2) for key, interval in rouge.scores.items()},
             "rouge_intervals": {
-                label: [round(rouge.scores[key].low, 2), round(rouge.scores[key].high, 2)]
-                for key, label in METRICS.items()
+                METRICS[key]: [round(bound, 2) for bound in (interval.low, interval.high) if bound is not None]
+                for key, interval in rouge.scores.items()
             },
             "rouge_signature": rouge.signature,
         }

@@ -31,7 +31,8 @@ _TOKEN = regex.compile(
 
 def unicode_tokens(text: str) -> list[str]:
     """A text's words and characters, as ``unicode`` has them."""
-    return _TOKEN.findall(unicodedata.normalize("NFC", text).lower())
+    tokens: list[str] = _TOKEN.findall(unicodedata.normalize("NFC", text).lower())
+    return tokens
 
 
 class UnicodeTokenizer:

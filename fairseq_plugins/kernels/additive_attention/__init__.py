@@ -39,4 +39,5 @@ def additive_attention(
         # Under a weight of 0 NaN would stay NaN.
         values = values.masked_fill(padding_mask.unsqueeze(-1), 0)
     backend = dispatch.choose("additive_attention", query, keys, score).module
-    return backend.additive_attention(query, keys, values, score, padding_mask)
+    result: tuple[Tensor, Tensor] = backend.additive_attention(query, keys, values, score, padding_mask)
+    return result

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import once_differentiable
 
 from .. import extension
 
@@ -36,7 +37,7 @@ def additive_attention(
     query: Tensor, keys: Tensor, values: Tensor, score: Tensor, padding_mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """See :func:`fairseq_plugins.kernels.additive_attention.additive_attention`."""
-    weights = _Weights.apply(query, keys, score, padding_mask)
+    weights = _Weights.apply(compiled(), query, keys, score, padding_mask)
     return torch.bmm(weights, values), weights
 
 
@@ -44,13 +45,16 @@ class _Weights(torch.autograd.Function):
     """softmax over s of v^T tanh(q(t) + k(s)); the tanh is computed again in the backward pass, never stored."""
 
     @staticmethod
-    def forward(ctx: FunctionCtx, query: Tensor, keys: Tensor, score: Tensor, padding_mask: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any, module: ModuleType, query: Tensor, keys: Tensor, score: Tensor, padding_mask: Tensor | None
+    ) -> Tensor:
         query, keys, score = query.contiguous(), keys.contiguous(), score.contiguous()
-        weights = compiled().forward(query, keys, score, padding_mask)
+        weights: Tensor = module.forward(query, keys, score, padding_mask)
+        ctx.module = module
         ctx.save_for_backward(query, keys, score, weights)
         return weights
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        return *compiled().backward(gradient, *ctx.saved_tensors), None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *ctx.module.backward(gradient, *ctx.saved_tensors), None

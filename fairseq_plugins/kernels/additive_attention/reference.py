@@ -21,7 +21,8 @@ def additive_attention(
         for t in range(query.size(1)):
             energies = torch.stack([score @ torch.tanh(query[b, t] + keys[b, s]) for s in real])
             alpha = torch.exp(energies) / torch.exp(energies).sum()
-            contexts.append(sum(alpha[i] * values[b, s] for i, s in enumerate(real)))
+            zero = values.new_zeros(values.size(2))
+            contexts.append(sum((alpha[i] * values[b, s] for i, s in enumerate(real)), zero))
             row = query.new_zeros(keys.size(1))
             weights.append(row.index_put((torch.tensor(real, device=row.device),), alpha))
     shape = query.shape[:2]

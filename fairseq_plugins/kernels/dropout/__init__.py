@@ -19,4 +19,5 @@ def dropout(x: Tensor, p: float, is_training: bool = True) -> Tensor:
     """
     if not is_training or p == 0:
         return x
-    return dispatch.choose("dropout", x, p).module.dropout(x, p)
+    result: Tensor = dispatch.choose("dropout", x, p).module.dropout(x, p)
+    return result

@@ -40,4 +40,5 @@ def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor | None = None) 
         dtype = torch.promote_types(dtype, each.dtype)
     gate, candidate = gate.to(dtype), candidate.to(dtype)
     initial = gate.new_zeros(gate.shape[1:]) if initial is None else initial.to(dtype)
-    return dispatch.choose("forget_scan", gate).module.forget_scan(gate, candidate, initial)
+    c: Tensor = dispatch.choose("forget_scan", gate).module.forget_scan(gate, candidate, initial)
+    return c

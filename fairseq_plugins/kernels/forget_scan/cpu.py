@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -18,7 +17,7 @@ SOURCE = Path(__file__).with_name("cpu.cpp")
 
 @functools.cache
 def compiled() -> ModuleType | None:
-    """The compiled module; None, after a warning, where it cannot be compiled."""
+    """The compiled module, which is :class:`.autograd.Loops`; None, after a warning, where it cannot be compiled."""
     return extension.load_where_possible(SOURCE)
 
 
@@ -35,16 +34,5 @@ def refuses(gate: Tensor) -> str | None:
 
 def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
     """See :func:`fairseq_plugins.kernels.forget_scan.forget_scan`."""
-    return ForgetScan.apply(sys.modules[__name__], gate, candidate, initial)
-
-
-def forward(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
-    """See :class:`.autograd.Loops`."""
-    return compiled().forward(gate, candidate, initial)
-
-
-def backward(
-    gradient: Tensor, gate: Tensor, candidate: Tensor, initial: Tensor, c: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """See :class:`.autograd.Loops`."""
-    return compiled().backward(gradient, gate, candidate, initial, c)
+    c: Tensor = ForgetScan.apply(compiled(), gate, candidate, initial)
+    return c

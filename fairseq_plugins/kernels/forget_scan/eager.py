@@ -19,7 +19,8 @@ def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
     """See :func:`fairseq_plugins.kernels.forget_scan.forget_scan`."""
     if gate.numel() == 0:
         return gate * candidate
-    return ForgetScan.apply(sys.modules[__name__], gate, candidate, initial)
+    c: Tensor = ForgetScan.apply(sys.modules[__name__], gate, candidate, initial)
+    return c
 
 
 def forward(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:

@@ -70,7 +70,8 @@ def refuses(gate: Tensor) -> str | None:
 
 def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
     """See :func:`fairseq_plugins.kernels.forget_scan.forget_scan`."""
-    return ForgetScan.apply(sys.modules[__name__], gate, candidate, initial)
+    c: Tensor = ForgetScan.apply(sys.modules[__name__], gate, candidate, initial)
+    return c
 
 
 def forward(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
@@ -87,7 +88,9 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """See :class:`.autograd.Loops`."""
     read = [tensor.contiguous() for tensor in (gradient, gate, candidate, initial, c)]
-    written = [torch.empty_like(tensor) for tensor in read[1:4]]
+    of_gate, of_candidate, of_initial = (torch.empty_like(tensor) for tensor in read[1:4])
     columns = initial.numel()
-    _backward[(triton.cdiv(columns, _BLOCK),)](*read, *written, gate.size(0), columns, BLOCK=_BLOCK)
-    return tuple(written)
+    _backward[(triton.cdiv(columns, _BLOCK),)](
+        *read, of_gate, of_candidate, of_initial, gate.size(0), columns, BLOCK=_BLOCK
+    )
+    return of_gate, of_candidate, of_initial

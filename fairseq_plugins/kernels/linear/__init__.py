@@ -22,4 +22,5 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise ValueError(f"x, weight and bias must be on one device, not x on {x.device}, weight on {weight.device}")
     if bias is not None and bias.shape != weight.shape[:1]:
         raise ValueError(f"bias must be of shape {tuple(weight.shape[:1])}, not {tuple(bias.shape)}")
-    return dispatch.choose("linear", x, weight).module.linear(x, weight, bias)
+    result: Tensor = dispatch.choose("linear", x, weight).module.linear(x, weight, bias)
+    return result

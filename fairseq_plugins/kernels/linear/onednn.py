@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import platform
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import once_differentiable
 
 from ..checks import check_tensor
 
@@ -39,7 +40,7 @@ def refuses(x: Tensor, weight: Tensor) -> str | None:
 
 def is_available() -> bool:
     """Whether this PyTorch has oneDNN's linear map, and it is not turned off (``torch.backends.mkldnn.flags``)."""
-    return torch.backends.mkldnn.enabled and _is_built()
+    return bool(torch.backends.mkldnn.enabled) and _is_built()
 
 
 @functools.cache
@@ -57,7 +58,8 @@ def has_faster_mkl() -> bool:
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x (N, D), weight (F, D), bias (F,) or None, of any strides -> x weight^T + bias (N, F), without gradients."""
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    result: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return result
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -66,18 +68,19 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     check_tensor("weight", weight, ("F", x.size(-1)), x)
     if bias is not None:
         check_tensor("bias", bias, (weight.size(0),), x)
-    return _Linear.apply(x, weight, bias)
+    result: Tensor = _Linear.apply(x, weight, bias)
+    return result
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
         return product(x.flatten(0, -2), weight, bias).view(*x.shape[:-1], weight.size(0))
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         needs_x, needs_weight, needs_bias = ctx.needs_input_grad
         gradient = gradient.flatten(0, -2)

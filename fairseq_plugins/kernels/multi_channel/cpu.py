@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -38,6 +38,11 @@ def compiled() -> ModuleType | None:
     return extension.load_where_possible(SOURCE)
 
 
+def _module() -> ModuleType:
+    """:func:`compiled`, behind :func:`refuses`."""
+    return cast(ModuleType, compiled())
+
+
 @functools.cache
 def has_bfloat16() -> bool:
     """Whether this CPU multiplies in bfloat16; where it does not, it is slower than single precision."""
@@ -58,6 +63,11 @@ def compute_dtype(parameters: MultiChannelParameters) -> torch.dtype | None:
     if is_bfloat16 and has_bfloat16():
         return torch.bfloat16
     return weight.dtype if weight.dtype in _DTYPES else None
+
+
+def _computed_in(parameters: MultiChannelParameters) -> torch.dtype:
+    """:func:`compute_dtype`, behind :func:`refuses`."""
+    return cast(torch.dtype, compute_dtype(parameters))
 
 
 def refuses(layer: MultiChannelLayer, rows: int) -> str | None:
@@ -82,7 +92,7 @@ def multi_channel_rnn(
 ) -> MultiChannelOutput:
     """See :func:`fairseq_plugins.kernels.multi_channel_rnn`."""
     specification, parameters = layer
-    dtype = compute_dtype(parameters)
+    dtype = _computed_in(parameters)
     with torch.autocast("cpu", enabled=False):
         weights = _Weights.of(layer, dtype)
         inputs = [tensor.to(dtype) for tensor in (x, state.history, state.cell_state)]
@@ -90,7 +100,7 @@ def multi_channel_rnn(
             output, alpha, history, cell_state = _Sequence.apply(specification, lengths, *inputs, *weights)
         else:
             call = (*inputs, lengths)
-            output, alpha, history, cell_state, _ = compiled().forward(weights.compiled(specification), call, False)
+            output, alpha, history, cell_state, _ = _module().forward(weights.compiled(specification), call, False)
     time = state.time + (x.size(0) if lengths is None else lengths)
     last = MultiChannelState(history.type_as(state.history), cell_state.type_as(state.cell_state), time)
     if not need_details or not specification.has_attention:
@@ -106,7 +116,7 @@ def stepper(layer: MultiChannelLayer, batch_size: int) -> Stepper:
 
 @functools.cache
 def _compiled_specification(specification: MultiChannelSpecification) -> Any:
-    return compiled().Specification(
+    return _module().Specification(
         specification.cell,
         specification.connection == "state",
         specification.lags,
@@ -129,19 +139,19 @@ class _Weights(NamedTuple):
 
     @classmethod
     def of(cls, layer: MultiChannelLayer, dtype: torch.dtype) -> _Weights:
-        specification, parameters = layer
+        parameters = layer.parameters
         hidden_size = parameters.weight_connection.size(-1)
         bias, candidate_bias = input_bias(layer)
         weight, v_hidden = parameters.weight_ih, None
-        if specification.has_attention:
+        if parameters.attention_v is not None:
             v_hidden, v_input = parameters.attention_v.split([hidden_size, weight.size(1)], dim=1)
             weight, bias = torch.cat([weight, v_input]), F.pad(bias, (0, v_input.size(0)))
         recurrent = (parameters.weight_hh, parameters.weight_connection, v_hidden, parameters.attention_r)
         tensors = (weight, bias, candidate_bias, *recurrent)
-        return cls(*(None if tensor is None else tensor.to(dtype) for tensor in tensors))
+        return cls._make(None if tensor is None else tensor.to(dtype) for tensor in tensors)
 
     def compiled(self, specification: MultiChannelSpecification) -> Any:
-        return compiled().Weights(_compiled_specification(specification), *self)
+        return _module().Weights(_compiled_specification(specification), *self)
 
 
 class _Sequence(torch.autograd.Function):
@@ -157,8 +167,8 @@ class _Sequence(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         call = (x, history, cell_state, lengths)
         keep = any(ctx.needs_input_grad)
-        layer = _Weights(*weights).compiled(specification)
-        output, alpha, last_history, last_cell_state, saved = compiled().forward(layer, call, keep)
+        layer = _Weights._make(weights).compiled(specification)
+        output, alpha, last_history, last_cell_state, saved = _module().forward(layer, call, keep)
         if keep:
             ctx.save_for_backward(*call, *weights, *saved)
             ctx.specification, ctx.is_overwritten = specification, False
@@ -175,16 +185,16 @@ class _Sequence(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         _refuse_second_derivative()
         tensors, size = ctx.saved_tensors, len(_Weights._fields)
-        call, weights, saved = tensors[:4], _Weights(*tensors[4 : 4 + size]), tensors[4 + size :]
+        call, weights, saved = tensors[:4], _Weights._make(tensors[4 : 4 + size]), tensors[4 + size :]
         layer = weights.compiled(ctx.specification)
         if ctx.is_overwritten:
             # A second pass through a retained graph: the first one worked in the saved buffers.
-            saved = compiled().forward(layer, call, True)[-1]
+            saved = _module().forward(layer, call, True)[-1]
         ctx.is_overwritten = True
         _, _, needs_x, needs_history, needs_cell_state, *_ = ctx.needs_input_grad
         upstream = [grad_output, grad_alpha, grad_history, _unless_empty(grad_cell_state)]
         needs_state = needs_history or needs_cell_state
-        return None, None, *compiled().backward(layer, call, list(saved), upstream, needs_x, needs_state)
+        return None, None, *_module().backward(layer, call, list(saved), upstream, needs_x, needs_state)
 
 
 class _Stepper:
@@ -195,11 +205,11 @@ class _Stepper:
     """
 
     def __init__(self, layer: MultiChannelLayer, batch_size: int) -> None:
-        self._dtype = compute_dtype(layer.parameters)
+        self._dtype = _computed_in(layer.parameters)
         with torch.autocast("cpu", enabled=False):
             weights = _Weights.of(layer, self._dtype)
-        detached = _Weights(*(None if weight is None else weight.detach() for weight in weights))
-        self._steps = compiled().Steps(detached.compiled(layer.specification), batch_size)
+        detached = _Weights._make(None if weight is None else weight.detach() for weight in weights)
+        self._steps = _module().Steps(detached.compiled(layer.specification), batch_size)
         self._weights = _StepWeights.apply(self._steps, *weights)
 
     def __call__(self, x: Tensor, state: MultiChannelState) -> tuple[Tensor, MultiChannelState]:
@@ -216,10 +226,10 @@ class _StepWeights(torch.autograd.Function):
     """Stands for the weights of all steps."""
 
     @staticmethod
-    def forward(ctx: Any, steps: Any, *weights: Tensor | None) -> Tensor:
-        ctx.save_for_backward(*weights)
+    def forward(ctx: Any, steps: Any, weight_input: Tensor, *others: Tensor | None) -> Tensor:
+        ctx.save_for_backward(weight_input, *others)
         ctx.steps = steps
-        return weights[0].new_zeros(())
+        return weight_input.new_zeros(())
 
     @staticmethod
     def backward(ctx: Any, grad_weights: Tensor) -> tuple[Tensor | None, ...]:

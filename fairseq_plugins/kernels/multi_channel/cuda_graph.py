@@ -93,16 +93,15 @@ def captures() -> int:
 def _folded(layer: MultiChannelLayer) -> Tensor:
     """[F_1 ... F_K], (N, K * H)."""
     specification, parameters = layer
-    weight = parameters.weight_connection
+    weight, weight_hh = parameters.weight_connection, parameters.weight_hh
     dtype = weight.dtype
     device = weight.device.type
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
     with torch.autocast(device, enabled=False):
-        is_gate = specification.connection == "gate"
-        folded = weight if is_gate else parameters.weight_hh @ weight
+        folded = weight if weight_hh is None else weight_hh @ weight
         if specification.cell == "gru":
-            if is_gate:
+            if weight_hh is None:
                 # It interpolates with the mean of the outputs that it reads.
                 shares = specification.divisors(weight) / specification.outputs_read(weight)
                 weight = torch.diag(shares[-1:].expand(weight.size(-1))).expand(weight.size(0), -1, -1)
@@ -119,7 +118,8 @@ def _recurrence(
         bias = None if inputs.candidate_bias is None else inputs.candidate_bias.to(dtype)
         cell_state = inputs.cell_state.to(_compute_dtype(dtype))
         tensors = inputs.gates.to(dtype), bias, inputs.history.to(dtype), cell_state, folded
-        return _Recurrence.apply(specification, torch.is_grad_enabled(), *tensors)
+        result: tuple[Tensor, Tensor] = _Recurrence.apply(specification, torch.is_grad_enabled(), *tensors)
+        return result
 
 
 class _Recurrence(torch.autograd.Function):

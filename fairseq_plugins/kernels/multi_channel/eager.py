@@ -82,16 +82,16 @@ class _Recurrence(torch.autograd.Function):
             summed = temporal[t] if connection == "state" else activations[t]
             _sum_connections(specification, summed, hidden, row, weight_connection)
             summed.mul_(reciprocal)
-            if connection == "state":
+            if weight_hh is not None:
                 torch.mm(temporal[t].view(-1, hidden_size), weight_hh.t(), out=activations[t].view(-1, width))
             elif cell == "gru":
                 outputs_read = specification.outputs_read(gates)
                 _sum_history(specification, temporal[t], hidden, row).mul_(_reciprocal(outputs_read))
             step = _StepTensors(activations[t], inner[t], temporal[t], cell_states[t])
-            output, cell_state = _cell_forward(cell, gates[t], candidate_bias, step)
+            output, next_cell_state = _cell_forward(cell, gates[t], candidate_bias, step)
             _roll_into(hidden[row], output)
-            if cell_state is not None:
-                _roll_into(cell_states[t + 1], cell_state)
+            if next_cell_state is not None:
+                _roll_into(cell_states[t + 1], next_cell_state)
 
         ctx.save_for_backward(hidden, cell_states, activations, inner, temporal, weight_hh, weight_connection)
         ctx.specification = specification
@@ -223,7 +223,7 @@ def _cell_forward(
         cell_state = (f * cell_state).addcmul_(i, g.tanh_())
         torch.tanh(cell_state, out=inner)
         return inner * o.sigmoid_(), cell_state
-    if cell == "gru":
+    if candidate_bias is not None:  # the GRU alone has one
         r_z, n = activations.split([2 * hidden_size, hidden_size], dim=-1)
         r, z = r_z.add_(gates[:, : 2 * hidden_size]).sigmoid_().chunk(2, dim=-1)
         torch.add(n, candidate_bias, out=inner)

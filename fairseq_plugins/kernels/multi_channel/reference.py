@@ -85,7 +85,7 @@ def _staggered_sentence(
         x_t = x[t - start - 1]
         for k in range(1, channels + 1):
             m = in_degree(t, k, channels)  # Eq. 1
-            s = sum(w[j - 1] @ h[t - j, k] for j in range(1, m + 1)) / m  # Eq. 2
+            s = sum((w[j - 1] @ h[t - j, k] for j in range(1, m + 1)), x.new_zeros(w.size(1))) / m  # Eq. 2
             mean = sum((h[t - j, k] for j in range(1, m + 1)), zero) / m
             h[t, k], c[t, k] = _cell(layer, x_t, s, mean, c[t - 1, k])  # Eq. 3
         outputs = [h[t, k] for k in range(1, channels + 1)]
@@ -114,8 +114,8 @@ def _higher_order_sentence(
     output = [x.new_zeros(w.size(-1))] * padded_length
     attention = [x.new_zeros(1)] * padded_length
     for t, x_t in enumerate(x, start=1):
-        s = sum(w_j @ h[t - lag] for w_j, lag in zip(w, lags, strict=True))
-        mean = sum(h[t - lag] for lag in lags) / len(lags)
+        s = sum((w_j @ h[t - lag] for w_j, lag in zip(w, lags, strict=True)), x.new_zeros(w.size(1)))
+        mean = sum((h[t - lag] for lag in lags), x.new_zeros(w.size(-1))) / len(lags)
         h[t], c = _cell(layer, x_t, s, mean, c)
         output[t - 1], attention[t - 1] = _attended(layer, x_t, [h[t]])
     history = torch.stack([h[len(x) - j + 1] for j in range(1, longest + 1)]).unsqueeze(1)
@@ -124,10 +124,10 @@ def _higher_order_sentence(
 
 def _attended(layer: MultiChannelLayer, x: Tensor, h: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Eq. 4 to 6 for the outputs of all channels: the output and alpha. Without attention that of the one channel."""
-    specification, parameters = layer
-    if not specification.has_attention:
+    v, r = layer.parameters.attention_v, layer.parameters.attention_r
+    if v is None or r is None:
         return h[0], x.new_ones(1)
-    e = torch.stack([parameters.attention_r @ torch.tanh(parameters.attention_v @ torch.cat([h_k, x])) for h_k in h])
+    e = torch.stack([r @ torch.tanh(v @ torch.cat([h_k, x])) for h_k in h])  # Eq. 6
     alpha = torch.softmax(e, dim=0)  # Eq. 5
     return sum(alpha_k * h_k for alpha_k, h_k in zip(alpha, h, strict=True)), alpha
 
@@ -136,7 +136,7 @@ def _cell(layer: MultiChannelLayer, x: Tensor, s: Tensor, mean: Tensor, c: Tenso
     """The function f of Eq. 3. ``s`` is the temporal input or, for "gate", the sum that enters the gates."""
     specification, parameters = layer
     from_input = parameters.weight_ih @ x + parameters.bias_ih
-    if specification.connection == "state":
+    if parameters.weight_hh is not None:
         from_history = parameters.weight_hh @ s + parameters.bias_hh
         interpolated = s
     else:

@@ -17,13 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 CONNECTIONS = ("state", "gate")
+
+Number = TypeVar("Number", int, Tensor)
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ class MultiChannelOutput(NamedTuple):
     details: dict[str, Tensor]
 
 
-def in_degree(time: int | Tensor, channel: int | Tensor, channels: int) -> int | Tensor:
+def in_degree(time: Number, channel: Number, channels: int) -> Number:
     """m(t, k), the number of predecessors connected to the node of channel k at time t (MC-RNN, Eq. 1; both from 1)."""
     return (time - channel - 1) % channels + 1
 

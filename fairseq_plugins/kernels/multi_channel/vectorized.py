@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -67,9 +67,11 @@ def attend(hidden: Tensor, x: Tensor, parameters: MultiChannelParameters, channe
     Returns:
         the weighted sum (..., H) and the weights, shaped as ``hidden`` without its last dimension.
     """
-    v_hidden, v_input = parameters.attention_v.split([hidden.size(-1), x.size(-1)], dim=1)
+    # None only without attention.
+    v, r = cast(Tensor, parameters.attention_v), cast(Tensor, parameters.attention_r)
+    v_hidden, v_input = v.split([hidden.size(-1), x.size(-1)], dim=1)
     projected = F.linear(hidden, v_hidden) + F.linear(x, v_input).unsqueeze(channel_dim)
-    scores = torch.tanh(projected) @ parameters.attention_r
+    scores = torch.tanh(projected) @ r
     # Softmax in float32: half precision loses the small weights.
     weights = torch.softmax(scores, dim=channel_dim + 1, dtype=_at_least_float32(scores)).type_as(scores)
     return (weights.unsqueeze(-1) * hidden).sum(channel_dim), weights
@@ -141,7 +143,7 @@ def cell_step(
         h(t) and c(t) in the slots of time t (the caller rolls them to those of t + 1).
     """
     gates, candidate_bias, _, cell_state, weight_hh, weight_connection = inputs
-    cell, connection = specification.cell, specification.connection
+    cell = specification.cell
     hidden_size = weight_connection.size(-1)
     shape = [1, 1, 1]
     shape[slot_dim] = specification.channels
@@ -149,22 +151,18 @@ def cell_step(
     s = sum(
         _from_slot(F.linear(h, weight_connection[j]), specification.shift(j), slot_dim) for j, h in enumerate(by_lag)
     ) / specification.divisors(gates).view(shape)  # Eq. 2
-    if connection == "state":
-        from_history, interpolated = F.linear(s, weight_hh), s
-    else:
-        from_history = s
-        interpolated = (
-            sum(_from_slot(h, specification.shift(j), slot_dim) for j, h in enumerate(by_lag))
-            / specification.outputs_read(gates).view(shape)
-            if cell == "gru"
-            else None
-        )
+    from_history = interpolated = s
+    if weight_hh is not None:
+        from_history = F.linear(s, weight_hh)
+    elif cell == "gru":
+        summed = sum(_from_slot(h, specification.shift(j), slot_dim) for j, h in enumerate(by_lag))
+        interpolated = summed / specification.outputs_read(gates).view(shape)
 
     if cell == "lstm":
         i, f, g, o = (gates + from_history).split(hidden_size, dim=-1)
         cell_state = torch.sigmoid(f) * cell_state + torch.sigmoid(i) * torch.tanh(g)
         return torch.sigmoid(o) * torch.tanh(cell_state), cell_state
-    if cell == "gru":
+    if candidate_bias is not None:  # the GRU alone has one
         r, z = torch.sigmoid(gates[..., : 2 * hidden_size] + from_history[..., : 2 * hidden_size]).chunk(2, dim=-1)
         n = torch.tanh(gates[..., 2 * hidden_size :] + r * (from_history[..., 2 * hidden_size :] + candidate_bias))
         return n + z * (interpolated - n), cell_state

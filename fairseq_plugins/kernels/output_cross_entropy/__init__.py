@@ -54,4 +54,7 @@ def output_cross_entropy(
         if least < 0 or most >= weight.size(0):
             raise ValueError(f"targets must be from 0 to {weight.size(0) - 1}, not from {least} to {most}")
     backend = dispatch.choose("output_cross_entropy", features).module
-    return backend.output_cross_entropy(features, weight, bias, target, padding, label_smoothing)
+    losses: tuple[Tensor, Tensor] = backend.output_cross_entropy(
+        features, weight, bias, target, padding, label_smoothing
+    )
+    return losses

@@ -8,11 +8,12 @@ backward pass are the gradients of features, weight and bias, computed on the wa
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import once_differentiable
 
 from ..linear import onednn
 
@@ -53,7 +54,8 @@ def output_cross_entropy(
         # A Function takes every parameter for one whose gradient is wanted.
         features, weight = features.detach(), weight.detach()
         bias = None if bias is None else bias.detach()
-    return _OutputCrossEntropy.apply(features, weight, bias, target, padding, label_smoothing)
+    losses: tuple[Tensor, Tensor] = _OutputCrossEntropy.apply(features, weight, bias, target, padding, label_smoothing)
+    return losses
 
 
 def _chunk_size(features: Tensor, types: int) -> int:
@@ -71,7 +73,7 @@ def _product_of(features: Tensor, weight: Tensor, rows: int) -> Callable[..., Te
 class _OutputCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: FunctionCtx,
+        ctx: Any,
         features: Tensor,
         weight: Tensor,
         bias: Tensor | None,
@@ -116,22 +118,22 @@ class _OutputCrossEntropy(torch.autograd.Function):
                 continue
             # d loss / d logits = probability - right * [it is the target] - wrong; the last term is of rank one.
             probabilities.exp_().scatter_add_(1, picked[rows], probabilities.new_full((stop - start, 1), -right))
-            if needs_bias:
+            if bias_gradient is not None:
                 bias_gradient += torch.mv(probabilities.T, counted[rows])
             # In place, so that the bias has to come before.
             upstream = (probabilities if scale == 1 else probabilities.mul_(scale)).to(features.dtype)
             masked = (counted[rows] / scale).to(features.dtype).unsqueeze(1)
-            if needs_features:
+            if features_gradient is not None:
                 features_gradient[rows] = product(upstream, weight.T) * masked
-            if needs_weight:
+            if weight_gradient is not None:
                 seen = features[rows] * masked
                 weight_gradient += product(seen.T, upstream.T)
         if wrong:
-            if needs_features:
+            if features_gradient is not None:
                 features_gradient -= wrong * counted.to(features.dtype).unsqueeze(1) * weight.sum(dim=0)
-            if needs_weight:
+            if weight_gradient is not None:
                 weight_gradient -= wrong * torch.mv(features.T.to(precision), counted).unsqueeze(1)
-            if needs_bias:
+            if bias_gradient is not None:
                 bias_gradient -= wrong * counted.sum()
         ctx.save_for_backward(features_gradient, weight_gradient, bias_gradient)
         ctx.dtypes = weight.dtype, None if bias is None else bias.dtype
@@ -140,7 +142,7 @@ class _OutputCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         features, weight, bias = ctx.saved_tensors
         weight_dtype, bias_dtype = ctx.dtypes
         return (

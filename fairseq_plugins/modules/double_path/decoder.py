@@ -8,7 +8,7 @@ The paths of one side are independent of each other; those of the decoder meet a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -115,10 +115,11 @@ class ConvolutionalDecoderPath(nn.Module):
         super().__init__()
         scales = {"cnn": 1.0, "san": SAN_MEMORY_SCALE if matches_memory else 1.0}
         memory_scales = {path: scales[path] for path in encoder_paths}
-        self.layers = nn.ModuleList(
+        of_path = (
             _ConvolutionalDecoderLayer(size, kernel_width, dropout, memory_scales, gate_gradient_scale)
             for _ in range(layers)
         )
+        self.layers = cast("Sequence[_ConvolutionalDecoderLayer]", nn.ModuleList(of_path))
 
     def forward(
         self,
@@ -170,9 +171,10 @@ class SelfAttentionDecoderPath(nn.Module):
         super().__init__()
         self.input_scale = options.input_scale
         self.matches_memory = matches_memory
-        self.layers = nn.ModuleList(
+        layers = (
             _SelfAttentionDecoderLayer(options, encoder_paths, gate_gradient_scale) for _ in range(options.layers)
         )
+        self.layers = cast("Sequence[_SelfAttentionDecoderLayer]", nn.ModuleList(layers))
         self.output_norm = output_norm(options)
 
     def forward(
@@ -211,9 +213,8 @@ class _ConvolutionalDecoderLayer(nn.Module):
         super().__init__()
         self.dropout = dropout
         self.convolution = GatedConvolution(size, kernel_width, dropout, causal=True)
-        self.attentions = nn.ModuleDict(
-            {path: ConvolutionalAttention(size, dropout, scale) for path, scale in memory_scales.items()}
-        )
+        attentions = {path: ConvolutionalAttention(size, dropout, scale) for path, scale in memory_scales.items()}
+        self.attentions = cast("Mapping[str, ConvolutionalAttention]", nn.ModuleDict(attentions))
         self.gate = ScalarGate(size, gate_gradient_scale) if len(memory_scales) == 2 else None
 
     def forward(
@@ -253,7 +254,8 @@ class _SelfAttentionDecoderLayer(nn.Module):
         self.self_attention_norm = nn.LayerNorm(size)
         self.self_attention = MultiHeadAttention(size, heads)
         self.attention_norm = nn.LayerNorm(size)
-        self.attentions = nn.ModuleDict({path: MultiHeadAttention(size, heads) for path in encoder_paths})
+        attentions = {path: MultiHeadAttention(size, heads) for path in encoder_paths}
+        self.attentions = cast("Mapping[str, MultiHeadAttention]", nn.ModuleDict(attentions))
         self.gate = ScalarGate(size, gate_gradient_scale) if len(encoder_paths) == 2 else None
         self.ffn_norm = nn.LayerNorm(size)
         self.ffn = FeedForward(options)

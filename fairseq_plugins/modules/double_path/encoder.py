@@ -9,7 +9,9 @@ convolutions' inputs.)
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -62,7 +64,8 @@ class ConvolutionalEncoderPath(nn.Module):
     def __init__(self, size: int, layers: int, kernel_width: int, dropout: float) -> None:
         super().__init__()
         self.dropout = dropout
-        self.layers = nn.ModuleList(GatedConvolution(size, kernel_width, dropout) for _ in range(layers))
+        convolutions = (GatedConvolution(size, kernel_width, dropout) for _ in range(layers))
+        self.layers = cast("Sequence[GatedConvolution]", nn.ModuleList(convolutions))
 
     def forward(self, x: Tensor, real: Tensor) -> Tensor:
         """x (B, S, d), real (B, S), False at padding -> (B, S, d). Raises ValueError where they do not fit."""
@@ -83,7 +86,8 @@ class SelfAttentionEncoderPath(nn.Module):
     def __init__(self, options: SelfAttentionOptions) -> None:
         super().__init__()
         self.input_scale = options.input_scale
-        self.layers = nn.ModuleList(_SelfAttentionEncoderLayer(options) for _ in range(options.layers))
+        layers = (_SelfAttentionEncoderLayer(options) for _ in range(options.layers))
+        self.layers = cast("Sequence[_SelfAttentionEncoderLayer]", nn.ModuleList(layers))
         self.output_norm = output_norm(options)
 
     def forward(self, x: Tensor, real: Tensor) -> Tensor:
@@ -93,7 +97,8 @@ class SelfAttentionEncoderPath(nn.Module):
         x = x * self.input_scale
         for layer in self.layers:
             x = layer(x, mask)
-        return self.output_norm(x)
+        output: Tensor = self.output_norm(x)
+        return output
 
 
 class FeedForward(nn.Module):
@@ -110,7 +115,8 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, d) -> (B, T, d)."""
         x = dropout(F.relu(self.in_projection(x)), self.activation_dropout, self.training)
-        return self.out_projection(x)
+        output: Tensor = self.out_projection(x)
+        return output
 
 
 def without_padding(path: nn.Module, x: Tensor, real: Tensor | None) -> Tensor:

@@ -45,4 +45,5 @@ def fuse(gate: ScalarGate | None, contexts: Mapping[str, Tensor], own: str) -> t
         (context,) = contexts.values()
         return context, None
     (other,) = set(PATHS) - {own}
-    return gate(contexts[own], contexts[other])
+    fused: tuple[Tensor, Tensor] = gate(contexts[own], contexts[other])
+    return fused

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..attention import ConvolutionalAttention, MultiHeadAttention
 from ..convolution import GatedConvolution
 from .decoder import ConvolutionalDecoderPath, SelfAttentionDecoderPath
-from .encoder import ConvolutionalEncoderPath, SelfAttentionEncoderPath
+from .encoder import ConvolutionalEncoderPath, FeedForward, SelfAttentionEncoderPath
 from .gate import ScalarGate
 
 
@@ -35,7 +35,7 @@ def multi_head_attention(module: MultiHeadAttention, query: Tensor, memory: Tens
         context, weight = attention(q, torch.stack(keys), torch.stack(values))
         contexts.append(context)
         weights.append(weight)
-    return module.out_projection.weight @ torch.cat(contexts), sum(weights) / module.heads
+    return module.out_projection.weight @ torch.cat(contexts), torch.stack(weights).mean(0)
 
 
 def convolutional_attention(
@@ -68,7 +68,7 @@ def layer_norm(module: nn.LayerNorm, x: Tensor) -> Tensor:
     return module.weight * deviation / torch.sqrt((deviation**2).mean() + module.eps) + module.bias
 
 
-def feed_forward(module: nn.Module, x: Tensor) -> Tensor:
+def feed_forward(module: FeedForward, x: Tensor) -> Tensor:
     """Eq. 7: (d,) -> (d,)."""
     return module.out_projection.weight @ (module.in_projection.weight @ x).clamp(min=0)
 
@@ -103,7 +103,9 @@ def convolutional_decoder(
     path: ConvolutionalDecoderPath, embedded: Tensor, memories: dict[str, Tensor]
 ) -> tuple[Tensor, dict[str, Tensor], Tensor | None]:
     """Embeddings (T, d), memories (S, d) -> (T, d), mean weights for each encoder path (T, S), gates (T, layers)."""
-    z, weights, gates = embedded, {name: [] for name in memories}, []
+    gates: list[Tensor] = []
+    z = embedded
+    weights: dict[str, list[Tensor]] = {name: [] for name in memories}
     for layer in path.layers:
         convolved = gated_convolution(layer.convolution, z)
         outputs = []
@@ -112,7 +114,7 @@ def convolutional_decoder(
             for name, memory in memories.items():
                 contexts[name], weight = convolutional_attention(layer.attentions[name], x, embedded[t], memory)
                 weights[name].append(weight)
-            if len(memories) == 2:
+            if layer.gate is not None:
                 context, g = gate(layer.gate, contexts["cnn"], contexts["san"])
                 gates.append(g)
             else:
@@ -127,7 +129,9 @@ def self_attention_decoder(
     path: SelfAttentionDecoderPath, embedded: Tensor, memories: dict[str, Tensor]
 ) -> tuple[Tensor, dict[str, Tensor], Tensor | None]:
     """As :func:`convolutional_decoder`."""
-    z, weights, gates = path.input_scale * embedded, {name: [] for name in memories}, []
+    gates: list[Tensor] = []
+    z = path.input_scale * embedded
+    weights: dict[str, list[Tensor]] = {name: [] for name in memories}
     if path.matches_memory and "cnn" in memories:
         normalized = [(h - h.mean()) / torch.sqrt(h.var(correction=0) + 1e-5) for h in memories["cnn"]]
         memories = {**memories, "cnn": torch.stack(normalized)}
@@ -141,7 +145,7 @@ def self_attention_decoder(
                 query = layer_norm(layer.attention_norm, x)
                 contexts[name], weight = multi_head_attention(layer.attentions[name], query, memory)
                 weights[name].append(weight)
-            if len(memories) == 2:
+            if layer.gate is not None:
                 context, g = gate(layer.gate, contexts["san"], contexts["cnn"])
                 gates.append(g)
             else:

@@ -49,7 +49,7 @@ def connection_start(default: str) -> Any:
     )
 
 
-class ConnectedRNN(RecurrentNetwork):
+class ConnectedRNN(RecurrentNetwork[kernels.MultiChannelState]):
     """One layer in one direction.
 
     Args:
@@ -70,6 +70,8 @@ class ConnectedRNN(RecurrentNetwork):
     Raises:
         ValueError: a size below 1, a negative rate, or an unknown initialisation.
     """
+
+    dropped_connections: Tensor | None  # W_1 ... W_L where DropConnect drops of them
 
     def __init__(
         self,

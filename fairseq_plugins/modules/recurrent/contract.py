@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,9 @@ from ..regularization import dropped_parameters
 RecurrentState = tuple[Tensor, ...]
 """A NamedTuple of tensors with the batch first: beam search reorders each of them with one ``index_select``."""
 
-Step = Callable[[Tensor, RecurrentState], tuple[Tensor, RecurrentState]]
+State = TypeVar("State", bound=RecurrentState)
+
+Step = Callable[[Tensor, State], tuple[Tensor, State]]
 """One time step: x (B, D) and a state -> output (B, output_size) and the next state."""
 
 
@@ -30,8 +32,10 @@ class RecurrentOutput(NamedTuple):
     details: dict[str, Tensor]  # what else happened inside, by name, time first; empty unless asked for
 
 
-class RecurrentNetwork(nn.Module, ABC):
+class RecurrentNetwork(nn.Module, ABC, Generic[State]):
     """A recurrent layer, or several that belong together, in one direction or, where its kind says so, in both.
+
+    For a type checker it is generic in its state: ``class LeakyRNN(RecurrentNetwork[LeakyState])``.
 
     Attributes:
         input_size: D.
@@ -51,7 +55,7 @@ class RecurrentNetwork(nn.Module, ABC):
         self,
         x: Tensor,
         lengths: Tensor | None = None,
-        state: RecurrentState | None = None,
+        state: State | None = None,
         need_details: bool = False,
     ) -> RecurrentOutput:
         """Runs over a sequence.
@@ -97,7 +101,7 @@ class RecurrentNetwork(nn.Module, ABC):
         """The widths of :meth:`summaries`."""
         return [self.output_size]
 
-    def step(self, x: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """One time step: x (B, D) -> output (B, output_size) and the next state. Differentiable.
 
         Raises:
@@ -105,16 +109,14 @@ class RecurrentNetwork(nn.Module, ABC):
         """
         raise TypeError(f"{type(self).__name__} does not run step by step")
 
-    def stepper(self, batch_size: int) -> Step:
+    def stepper(self, batch_size: int) -> Step[State]:
         """:meth:`step` for many steps of about ``batch_size`` rows (any number works).
 
         A network prepares here what its steps have in common; the parameters must not change while it is in use.
         """
         return self.step
 
-    def check_sequence(
-        self, x: Tensor, lengths: Tensor | None, state: RecurrentState | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def check_sequence(self, x: Tensor, lengths: Tensor | None, state: State | None) -> tuple[Tensor, Tensor | None]:
         """What :meth:`forward` begins with: checks its arguments, and returns x, zero at padding, and the lengths.
 
         Raises:
@@ -127,11 +129,11 @@ class RecurrentNetwork(nn.Module, ABC):
         """What checks the arguments of each step."""
         return StepCheck(self.input_size, next(self.parameters()), self.initial_state(0))
 
-    def unread(self, x: Tensor, state: RecurrentState | None) -> RecurrentOutput:
+    def unread(self, x: Tensor, state: State | None) -> RecurrentOutput:
         """What :meth:`forward` returns for x of no steps: no outputs, and the state that it would start from."""
         return RecurrentOutput(x[..., :1].expand(-1, -1, self.output_size), state, {})
 
-    def initial_state(self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None) -> RecurrentState:
+    def initial_state(self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None) -> State:
         """The state before the first token; device and dtype of the parameters.
 
         Args:

@@ -19,7 +19,7 @@ class ConventionalState(NamedTuple):
     cell_state: Tensor  # (B, H) for the LSTM, else (B, 0)
 
 
-class ConventionalRNN(RecurrentNetwork):
+class ConventionalRNN(RecurrentNetwork[ConventionalState]):
     """One layer of ``torch.nn.LSTM``, ``GRU`` or ``RNN`` (tanh), in one direction.
 
     Args:
@@ -64,7 +64,7 @@ class ConventionalRNN(RecurrentNetwork):
         hidden, cell_state = torch_layers.step(self.rnn, x, *state)
         return hidden, ConventionalState(hidden, cell_state)
 
-    def stepper(self, batch_size: int) -> Step:
+    def stepper(self, batch_size: int) -> Step[ConventionalState]:
         check, step = self.step_check(), torch_layers.stepper(self.rnn, batch_size)
 
         def one_step(x: Tensor, state: ConventionalState) -> tuple[Tensor, ConventionalState]:

@@ -16,6 +16,7 @@ applies it before.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -41,7 +42,7 @@ class DilatedState(NamedTuple):
     outputs: Tensor  # (B, w - 1, H): before fusion, the last outputs, oldest first; zero before the sequence
 
 
-class DilatedRNN(RecurrentNetwork):
+class DilatedRNN(RecurrentNetwork[DilatedState]):
     """One layer in one direction.
 
     Args:
@@ -131,7 +132,7 @@ class DilatedRNN(RecurrentNetwork):
     def step(self, x: Tensor, state: DilatedState) -> tuple[Tensor, DilatedState]:
         return self.stepper(x.size(0))(x, state)
 
-    def stepper(self, batch_size: int) -> Step:
+    def stepper(self, batch_size: int) -> Step[DilatedState]:
         check, run = self.step_check(), torch_layers.stepper(self.rnn, batch_size)
 
         def step(x: Tensor, state: DilatedState) -> tuple[Tensor, DilatedState]:
@@ -183,10 +184,11 @@ class DilatedRNN(RecurrentNetwork):
         # Slices: torch's convolutions take several times as long over a single channel, and unfolded windows w times
         # the memory.
         windows = [whole[i : i + steps] for i in range(w)]
-        if self.fusion == "concat":
+        if self.fusion_weight is None:
             fused = torch.cat(windows, dim=-1)
         else:
-            fused = sum(weight * window for weight, window in zip(self.fusion_weight.unbind(), windows, strict=True))
+            products = (weight * window for weight, window in zip(self.fusion_weight.unbind(), windows, strict=True))
+            fused = functools.reduce(torch.add, products)
         if lengths is None:
             return fused, whole[steps:].transpose(0, 1)
         time = torch.arange(steps, device=output.device).unsqueeze(1)

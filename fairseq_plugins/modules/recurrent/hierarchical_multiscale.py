@@ -45,7 +45,7 @@ class HierarchicalMultiscaleState(NamedTuple):
     boundary: Tensor  # z (B, L - 1), 0 or 1; the top level has none
 
 
-class HierarchicalMultiscaleRNN(RecurrentNetwork):
+class HierarchicalMultiscaleRNN(RecurrentNetwork[HierarchicalMultiscaleState]):
     """All levels of an HM-RNN in one direction.
 
     Args:
@@ -135,7 +135,7 @@ class HierarchicalMultiscaleRNN(RecurrentNetwork):
     def step(self, x: Tensor, state: HierarchicalMultiscaleState) -> tuple[Tensor, HierarchicalMultiscaleState]:
         return self.stepper(x.size(0))(x, state)
 
-    def stepper(self, batch_size: int) -> Step:
+    def stepper(self, batch_size: int) -> Step[HierarchicalMultiscaleState]:
         check, step = self.step_check(), self._step_function()
 
         def one_step(x: Tensor, state: HierarchicalMultiscaleState) -> tuple[Tensor, HierarchicalMultiscaleState]:
@@ -173,8 +173,9 @@ class HierarchicalMultiscaleRNN(RecurrentNetwork):
         ]
         biases = list(self.bias)
         # Each level that is read from above has a mask of its own.
-        is_locked = isinstance(self.dropout, LockedDropout)
-        dropouts = [self.dropout.for_steps() if is_locked else self.dropout for _ in biases]
+        dropouts: list[Callable[[Tensor], Tensor]] = [
+            self.dropout.for_steps() if isinstance(self.dropout, LockedDropout) else self.dropout for _ in biases
+        ]
 
         def step(from_input: Tensor, state: HierarchicalMultiscaleState) -> HierarchicalMultiscaleState:
             before, memories = state.hidden.unbind(1), state.cell_state.unbind(1)

@@ -38,7 +38,7 @@ class RecurrentlyControlledState(NamedTuple):
     controlled: Tensor  # c4 (B, H), float32 at least
 
 
-class RecurrentlyControlledRNN(RecurrentNetwork):
+class RecurrentlyControlledRNN(RecurrentNetwork[RecurrentlyControlledState]):
     """One RCRN layer, which has the parameters of three layers of its cell.
 
     Args:
@@ -100,7 +100,7 @@ class RecurrentlyControlledRNN(RecurrentNetwork):
             state = self.initial_state(x.size(1))
         if not x.size(0):
             return self.unread(x, state)
-        if self.bidirectional:
+        if state is None:  # in two directions
             h1, h2, h3 = (torch_layers.run_both_directions(rnn, x, lengths) for rnn in self._networks())
             output = self._gated(h2, forget_scan(torch.sigmoid(h1), h3))
             return RecurrentOutput(_without_padding(output, lengths), None, {})
@@ -135,7 +135,7 @@ class RecurrentlyControlledRNN(RecurrentNetwork):
     def step(self, x: Tensor, state: RecurrentlyControlledState) -> tuple[Tensor, RecurrentlyControlledState]:
         return self.stepper(x.size(0))(x, state)
 
-    def stepper(self, batch_size: int) -> Step:
+    def stepper(self, batch_size: int) -> Step[RecurrentlyControlledState]:
         if self.bidirectional:
             raise TypeError("an RCRN in two directions does not run step by step")
         check = self.step_check()
@@ -165,7 +165,8 @@ class RecurrentlyControlledRNN(RecurrentNetwork):
         elif c0 is None:
             c0 = like.new_zeros(batch_size, self.hidden_size)
         controlled = like.new_zeros(batch_size, self.hidden_size, dtype=torch.promote_types(like.dtype, torch.float32))
-        return RecurrentlyControlledState(*(each.unsqueeze(1).expand(-1, 3, -1) for each in (h0, c0)), controlled)
+        hidden, cell_state = (each.unsqueeze(1).expand(-1, 3, -1) for each in (h0, c0))
+        return RecurrentlyControlledState(hidden, cell_state, controlled)
 
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}, cell={self.cell!r}, output_gate={self.output_gate!r}"

@@ -52,7 +52,7 @@ class LayerSizes:
         return self.hidden_sizes[self.layer]
 
 
-Factory = Callable[[Any, LayerSizes], RecurrentNetwork]
+Factory = Callable[[Any, LayerSizes], RecurrentNetwork[Any]]
 
 
 @dataclass(frozen=True)

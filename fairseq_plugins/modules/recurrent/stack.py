@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -36,21 +36,22 @@ class NetworkStack(nn.Module):
 
     def __init__(
         self,
-        layers: Iterable[RecurrentNetwork],
-        backward_layers: Iterable[RecurrentNetwork] | None = None,
+        layers: Iterable[RecurrentNetwork[Any]],
+        backward_layers: Iterable[RecurrentNetwork[Any]] | None = None,
         dropout: nn.Module | None = None,
         drop_connect: float = 0.0,
     ) -> None:
         super().__init__()
         self.dropout = nn.Identity() if dropout is None else dropout
         self.drop_connect = drop_connect
-        self.layers = nn.ModuleList(layers)
-        self.backward_layers = None if backward_layers is None else nn.ModuleList(backward_layers)
+        self.layers = cast("Sequence[RecurrentNetwork[Any]]", nn.ModuleList(layers))
+        backwards = None if backward_layers is None else nn.ModuleList(backward_layers)
+        self.backward_layers = cast("Sequence[RecurrentNetwork[Any]] | None", backwards)
 
     @property
     def output_size(self) -> int:
         """The width of the output."""
-        return sum(network.output_size for network in self._networks(len(self.layers) - 1))
+        return sum(network.output_size for network in self.networks(len(self.layers) - 1))
 
     @property
     def is_steppable(self) -> bool:
@@ -79,7 +80,7 @@ class NetworkStack(nn.Module):
             if i > 0:
                 x = self.dropout(x)
             results = []
-            for network, name in zip(self._networks(i), ("layers", "backward_layers"), strict=False):
+            for network, name in zip(self.networks(i), ("layers", "backward_layers"), strict=False):
                 is_backward = name == "backward_layers"
                 result = with_parameters(
                     network,
@@ -109,7 +110,7 @@ class NetworkStack(nn.Module):
         for i, results in enumerate(result.networks):
             directions = [
                 network.summaries(of_network, lengths)
-                for network, of_network in zip(self._networks(i), results, strict=True)
+                for network, of_network in zip(self.networks(i), results, strict=True)
             ]
             summaries += [torch.cat(level, dim=-1) for level in zip(*directions, strict=True)]
         return summaries
@@ -117,9 +118,9 @@ class NetworkStack(nn.Module):
     @property
     def summary_sizes(self) -> list[int]:
         """The widths of :meth:`summaries`."""
-        sizes = []
+        sizes: list[int] = []
         for i in range(len(self.layers)):
-            sizes += map(sum, zip(*(network.summary_sizes for network in self._networks(i)), strict=True))
+            sizes += map(sum, zip(*(network.summary_sizes for network in self.networks(i)), strict=True))
         return sizes
 
     def step(self, x: Tensor, states: Sequence[RecurrentState]) -> tuple[Tensor, tuple[RecurrentState, ...]]:
@@ -137,8 +138,9 @@ class NetworkStack(nn.Module):
         if not self.is_steppable:
             raise TypeError("a stack in two directions does not run step by step")
         steps = [self._stepper_of(layer, batch_size) for layer in self.layers]
-        is_locked = isinstance(self.dropout, LockedDropout)
-        dropouts = [self.dropout.for_steps() if is_locked else self.dropout for _ in steps]
+        dropouts: list[Callable[[Tensor], Tensor]] = [
+            self.dropout.for_steps() if isinstance(self.dropout, LockedDropout) else self.dropout for _ in steps
+        ]
 
         def step(x: Tensor, states: Sequence[RecurrentState]) -> tuple[Tensor, tuple[RecurrentState, ...]]:
             check_number(states, len(self.layers))
@@ -152,12 +154,12 @@ class NetworkStack(nn.Module):
 
         return step
 
-    def _networks(self, layer: int) -> list[RecurrentNetwork]:
+    def networks(self, layer: int) -> list[RecurrentNetwork[Any]]:
         """One for each direction that has its own."""
         backwards = [] if self.backward_layers is None else [self.backward_layers[layer]]
         return [self.layers[layer], *backwards]
 
-    def _stepper_of(self, layer: RecurrentNetwork, batch_size: int) -> Step:
+    def _stepper_of(self, layer: RecurrentNetwork[Any], batch_size: int) -> Step[Any]:
         dropped = layer.drop_connected(self.drop_connect)
         step = with_parameters(layer, dropped, layer.stepper, batch_size)
         if not dropped:
@@ -203,8 +205,8 @@ class RecurrentStack(NetworkStack):
         if options is None:
             options = found.options()
 
-        def layers(direction: Direction) -> list[RecurrentNetwork]:
-            made: list[RecurrentNetwork] = []
+        def layers(direction: Direction) -> list[RecurrentNetwork[Any]]:
+            made: list[RecurrentNetwork[Any]] = []
             size = input_size
             for layer in range(1 if found.handles_depth else len(hidden_sizes)):
                 sizes = LayerSizes(size, tuple(hidden_sizes), layer, direction, dropout)

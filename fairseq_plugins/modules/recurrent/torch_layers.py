@@ -7,6 +7,7 @@ refuses rows of no tokens. One more input feature, 1 at padding, closes the gate
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,8 +17,8 @@ from ...kernels.padding import padding_mask
 
 CELLS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 _NAMES = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn"}
-_RUNS = {"lstm": torch.lstm, "gru": torch.gru, "rnn": torch.rnn_tanh}
-_STEPS = {"lstm": torch.lstm_cell, "gru": torch.gru_cell, "rnn": torch.rnn_tanh_cell}
+_RUNS: dict[str, Callable[..., Any]] = {"lstm": torch.lstm, "gru": torch.gru, "rnn": torch.rnn_tanh}
+_STEPS: dict[str, Callable[..., Any]] = {"lstm": torch.lstm_cell, "gru": torch.gru_cell, "rnn": torch.rnn_tanh_cell}
 
 # Sigmoid of it is 1 to the last bit, sigmoid of its negative 0, in every precision, float16 included.
 _SATURATED = 1e4
@@ -49,7 +50,8 @@ def run(
         the output (T, B, H), zero at padding, and each row's own h and c at its last real token.
     """
     cell = cell_of(rnn)
-    fused = kernels.conventional_rnn(*_weights(rnn), cell, x, lengths, hidden, cell_state)
+    weight_ih, weight_hh, bias_ih, bias_hh = _weights(rnn)
+    fused = kernels.conventional_rnn(weight_ih, weight_hh, bias_ih, bias_hh, cell, x, lengths, hidden, cell_state)
     if fused is not None:
         return fused
     has_cell_state = cell == "lstm"
@@ -89,13 +91,13 @@ def stepper(rnn: nn.RNNBase, batch_size: int) -> TorchStep:
 
     The parameters must not change while it is in use.
     """
-    weights, cell = _weights(rnn), cell_of(rnn)
-    fused = kernels.conventional_stepper(*weights, cell, batch_size)
+    weight_ih, weight_hh, bias_ih, bias_hh = _weights(rnn)
+    fused = kernels.conventional_stepper(weight_ih, weight_hh, bias_ih, bias_hh, cell_of(rnn), batch_size)
     if fused is None:
         return lambda x, hidden, cell_state: step(rnn, x, hidden, cell_state)
 
     # Only channels need the time.
-    time = weights[0].new_zeros((), dtype=torch.long)
+    time = weight_ih.new_zeros((), dtype=torch.long)
 
     def fused_step(x: Tensor, hidden: Tensor, cell_state: Tensor) -> tuple[Tensor, Tensor]:
         state = kernels.MultiChannelState(hidden[:, None, None], cell_state[:, None], time)
@@ -109,7 +111,8 @@ def step(rnn: nn.RNNBase, x: Tensor, hidden: Tensor, cell_state: Tensor) -> tupl
     """One time step of a layer of one direction, as torch's own cells do it; see :data:`TorchStep`."""
     cell = cell_of(rnn)
     if cell == "lstm":
-        return _STEPS[cell](x, (hidden, cell_state), *_weights(rnn))
+        hidden, cell_state = _STEPS[cell](x, (hidden, cell_state), *_weights(rnn))
+        return hidden, cell_state
     return _STEPS[cell](x, hidden, *_weights(rnn)), cell_state
 
 
@@ -134,5 +137,7 @@ def _run(
     # cuDNN takes no other; a carried state may be a view of one with more parts.
     hidden, cell_state = hidden.contiguous(), cell_state.contiguous()
     if cell == "lstm":
-        return _RUNS[cell](x, (hidden, cell_state), weights, *options)
-    return *_RUNS[cell](x, hidden, weights, *options), cell_state
+        output, hidden, cell_state = _RUNS[cell](x, (hidden, cell_state), weights, *options)
+    else:
+        output, hidden = _RUNS[cell](x, hidden, weights, *options)
+    return output, hidden, cell_state
