@@ -112,8 +112,9 @@ def test_training_of_the_paper_resumes_to_the_same_model(
     [
         ["--memory-efficient-fp16"],
         ["--memory-efficient-bf16"],
-        ["--encoder-paths", "cnn", "--decoder-paths", "san", "--decoder-kernel-width", "5"],
-        ["--encoder-paths", "san", "--decoder-paths", "cnn", "--decoder-cnn-layers", "1"],
+        # An absent path's filter size has to be the default.
+        "--encoder-paths cnn --decoder-paths san --encoder-kernel-width 5 --encoder-ffn-embed-dim 1024".split(),
+        "--encoder-paths san --decoder-paths cnn --decoder-cnn-layers 1 --decoder-ffn-embed-dim 1024".split(),
     ],
 )
 def test_options_train_and_decode(more: list[str], tiny_translation_data: TranslationData, tmp_path: Path) -> None:
