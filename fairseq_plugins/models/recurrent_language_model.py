@@ -21,7 +21,7 @@ Symbols: B streams, T tokens of a window, E embedding size, H width of the top l
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional, cast
+from typing import Any, Optional
 
 import torch
 import torch.nn.functional as F
@@ -279,8 +279,8 @@ class RecurrentLanguageModelDecoder(FairseqIncrementalDecoder):
         return 1_000_000_000
 
     @property
-    def _layers(self) -> Sequence[RecurrentNetwork]:
-        return cast("Sequence[RecurrentNetwork]", self.stack.layers)
+    def _layers(self) -> Sequence[RecurrentNetwork[Any]]:
+        return self.stack.layers
 
     def _embed(self, tokens: Tensor) -> Tensor:
         if isinstance(self.embed_tokens, OneHot):

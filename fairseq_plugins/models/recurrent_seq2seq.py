@@ -22,7 +22,7 @@ Symbols: B batch, S source tokens, T target tokens, E embedding size, H hidden s
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional, TypeVar, cast
+from typing import Any, Optional, TypeVar
 
 import torch
 from fairseq.data import Dictionary
@@ -336,8 +336,8 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         return self._max_target_positions
 
     @property
-    def _layers(self) -> Sequence[RecurrentNetwork]:
-        return cast("Sequence[RecurrentNetwork]", self.stack.layers)
+    def _layers(self) -> Sequence[RecurrentNetwork[Any]]:
+        return self.stack.layers
 
     def _initial_states(self, summaries: list[Tensor], sentences: Tensor) -> tuple[tuple[RecurrentState, ...], Tensor]:
         """The rows' states before the first token, and the first query: the top layer's h0 (B, H)."""
