@@ -184,6 +184,9 @@ def _check_state(state: State, start: State, rows: int) -> None:
     for name, part, like in zip(names, state, start, strict=True):
         if part.dim() == like.dim() and part.size(0) != rows:
             raise ValueError(f"the state has {part.size(0)} rows, the input {rows}")
+        if part.dtype == torch.float32 and like.dtype in (torch.float16, torch.bfloat16):
+            # A backend may keep what it sums in single precision.
+            like = like.float()
         check_tensor(f"{name} of the state", part, (rows, *like.shape[1:]), like)
 
 

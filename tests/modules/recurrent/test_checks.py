@@ -208,3 +208,13 @@ def test_a_step_is_checked_however_many_were_right() -> None:
     with pytest.raises(ValueError, match="time of the state must be of int64, not of float32"):
         step(torch.randn(ROWS, SIZE), state._replace(time=state.time.float()))
     step(torch.randn(3, SIZE), layer.initial_state(3))
+
+
+def test_a_state_may_be_more_precise_than_a_layer_in_half_precision() -> None:
+    """As ``cuda_graph`` and RCRN return them."""
+    layer = MultiChannelRNN(SIZE, HIDDEN).bfloat16()
+    x, state = torch.randn(STEPS, ROWS, SIZE).bfloat16(), layer.initial_state(ROWS)
+    expected = layer(x, None, state).output
+    torch.testing.assert_close(layer(x, None, state._replace(cell_state=state.cell_state.float())).output, expected)
+    with pytest.raises(ValueError, match="cell_state of the state must be of bfloat16, not of float64"):
+        layer(x, None, state._replace(cell_state=state.cell_state.double()))
