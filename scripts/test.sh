@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# Runs the tests, with two processes.
+# Runs the tests but for the slow ones, with two processes.
 #
 #   scripts/test.sh [PYTEST ARGUMENTS...]        for example: scripts/test.sh tests/experiments -k bleu
+#   scripts/test.sh -m slow                      the slow ones
+#
+# pytest by itself runs the fast ones alone.
 #
 # Installs what the tests need into .venv (see scripts/quickstart.sh) if it is not there yet.
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
@@ -10,4 +13,4 @@ ensure_environment dev pytest pytest-timeout pytest-xdist hypothesis
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH}
 cd "$project"
 # Whole files at a time: their fixtures, some of which train models, are made once. In the order of tests/conftest.py.
-exec "$PYTHON" -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@"
+exec "$PYTHON" -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" "$@"

@@ -530,6 +530,8 @@ def named() -> Iterator[tuple[str, str, str]]:
             for part in line.split("|"):
                 words = shlex.split(part.split("<")[0])
                 words = [word for word in words if "=" not in word or word.startswith("-")]
+                if words[:1] == ["pip"]:
+                    continue  # its options are not ours to try
                 for option in (word.split("=")[0] for word in words if word.startswith("--")):
                     yield name(page), command_of(words), option
         # A prefix such as --encoder- is no option.
