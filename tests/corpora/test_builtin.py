@@ -370,7 +370,8 @@ def test_prepositions_contract_and_govern_cases() -> None:
     assert place("Küche", False) == ("in der Küche", "in the kitchen")
     assert place("Bahnhof", True) == ("zum Bahnhof", "to the station")
     assert place("Museum", True) == ("ins Museum", "to the museum")
-    relative = _the("Garten", relative=Clause(_frame("schlafen"), ME, gap="place", location=Location(place=PLACES[1])))
+    where = Location(place=PLACES[1], phrase=NounPhrase(noun=PLACES[1].noun))
+    relative = _the("Garten", relative=Clause(_frame("schlafen"), ME, gap="place", location=where))
     assert " ".join(german.preposition("in", relative, "dat")).startswith("in dem Garten , in dem ich schlafe")
 
 

@@ -92,10 +92,9 @@ def test_dictionaries(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_sizes_without_effect(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["prepare_gigaword.sh", "--input", "absent", "--output", "out", *options])
+def test_sizes_without_effect(options: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        gigaword.main()
+        gigaword.main(["--input", "absent", "--output", "out", *options])
 
 
 def test_sentencepiece(tmp_path: Path) -> None:

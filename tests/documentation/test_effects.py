@@ -115,13 +115,17 @@ def train(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
         lines.clear()
         handler = Lines()
         logger.addHandler(handler)
-        level = logger.level
+        level, is_disabled = logger.level, logger.disabled
         logger.setLevel(logging.INFO)
+        # Another test may have set up logging, which disables those that were there.
+        logger.disabled = False
+        logging.disable(logging.NOTSET)
         try:
             train_in_process(str(running_text / "bin"), "--save-dir", str(folder), *f"{SMALL} {arguments}".split())
         finally:
             logger.removeHandler(handler)
             logger.setLevel(level)
+            logger.disabled = is_disabled
         found: dict[str, Any] = {"files": {path.name for path in folder.iterdir()}, "logged": len(lines)}
         for which in "best", "last":
             checkpoint = read_checkpoint(folder / f"checkpoint_{which}.pt")

@@ -117,11 +117,11 @@ def test_compiles_again_after_a_change_in_a_header(source: Path, monkeypatch: py
 
 
 def test_everything_that_is_compiled_is_packaged() -> None:
-    """package_data of setup.py; a source that includes what is not there would compile in a checkout alone."""
+    """The package data of pyproject.toml; a source that includes what is not there would compile in a checkout alone."""
     kernels = CHECKOUT / "fairseq_plugins" / "kernels"
     sources = {path for path in kernels.rglob("*") if path.suffix in (".cpp", ".h")}
     assert sources
-    patterns = re.search(r'"fairseq_plugins.kernels": \[(.*?)\]', (CHECKOUT / "setup.py").read_text()).group(1)
+    patterns = re.search(r'"fairseq_plugins.kernels" = \[(.*?)\]', (CHECKOUT / "pyproject.toml").read_text()).group(1)
     assert sources == {path for pattern in re.findall(r'"(.*?)"', patterns) for path in kernels.glob(pattern)}
 
 
