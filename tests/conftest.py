@@ -44,8 +44,8 @@ class TranslationData:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests of :data:`LONGEST` as ``system``, unless they are slow, and puts them first: at the end one process
-    would wait for another that has just begun one of them."""
+    """Marks the tests of :data:`LONGEST` as ``system``, unless they are slow, and puts them first: at the end one
+    process would wait for another that has just begun one of them."""
     for item in items:
         if item.path.parent.name in LONGEST and item.get_closest_marker("slow") is None:
             item.add_marker("system")

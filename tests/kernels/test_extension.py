@@ -117,7 +117,7 @@ def test_compiles_again_after_a_change_in_a_header(source: Path, monkeypatch: py
 
 
 def test_everything_that_is_compiled_is_packaged() -> None:
-    """The package data of pyproject.toml; a source that includes what is not there would compile in a checkout alone."""
+    """A source that includes what pyproject.toml does not package would compile in a checkout alone."""
     kernels = CHECKOUT / "fairseq_plugins" / "kernels"
     sources = {path for path in kernels.rglob("*") if path.suffix in (".cpp", ".h")}
     assert sources
