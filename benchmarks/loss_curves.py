@@ -34,6 +34,7 @@ from fairseq.trainer import Trainer
 from fairseq_cli.train import cli_main
 from timing import at_least, versions, write_json
 
+import fairseq_plugins
 from fairseq_plugins.kernels.dispatch import OPERATIONS
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -96,11 +97,8 @@ def disturb(model: torch.nn.Module) -> None:
 
 
 def withdraw(name: str) -> None:
-    """Lets this process do without a fast operation."""
+    """Lets this process, where the plugin is registered, do without a fast operation."""
     if name == ADAM:
-        import fairseq_plugins
-
-        fairseq_plugins.register()  # replaces the method that is put back here
         Adam.step = Adam.step.__wrapped__
     else:
         first = next(backend for backend in OPERATIONS[name] if not backend.only_by_name)
@@ -109,6 +107,7 @@ def withdraw(name: str) -> None:
 
 def train(name: str, written: Path, arguments: Sequence[str]) -> None:
     """fairseq-train in this process, with the change of this name; writes the losses of its updates."""
+    fairseq_plugins.register()  # fairseq skips a user folder whose package is imported already
     curve: list[float] = []
     build, step = Trainer.__init__, Trainer.train_step
 

@@ -11,7 +11,7 @@ from tests.conftest import TranslationData
 
 COMMAND = ["python", str(CHECKOUT / "benchmarks" / "loss_curves.py")]
 CHANGES = """
-import loss_curves, torch
+import fairseq_plugins, loss_curves, torch
 from fairseq_plugins.kernels.dispatch import OPERATIONS
 
 linear = torch.nn.Linear(20, 20)
@@ -20,6 +20,7 @@ loss_curves.disturb(linear)
 assert 0 < (linear.weight / before - 1).abs().max() < 3e-7
 assert (linear.weight > before).any() and (linear.weight < before).any()
 first = {name: next(each.name for each in backends if not each.only_by_name) for name, backends in OPERATIONS.items()}
+fairseq_plugins.register()
 step = loss_curves.Adam.step
 for name in loss_curves.WITHOUT:
     loss_curves.withdraw(name)

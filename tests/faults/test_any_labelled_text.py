@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from pathlib import Path
 
@@ -28,9 +27,8 @@ def prepared(module: object, folder: Path, *arguments: str) -> Path | None:
     output = folder / "out"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LabelledTextsRun, "_write_bin", lambda run: [])
-        patch.setattr(sys, "argv", ["prepare", *arguments, "--output", str(output), "--workers", "1"])
         try:
-            module.main()
+            module.main([*arguments, "--output", str(output), "--workers", "1"])
         except InputError as error:
             assert "\n" not in str(error) and not output.exists()
             return None

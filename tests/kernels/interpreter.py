@@ -19,6 +19,6 @@ def run_under_interpreter(file: str) -> None:
     triton = pytest.importorskip("triton", reason="triton is not installed (extra dev, Linux only)")
     if triton.__version__.startswith("3.1.") and not numpy.__version__.startswith("1."):
         pytest.skip("the interpreter of Triton 3.1 computes nothing with NumPy 2")
-    command = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", file]
+    command = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow", file]
     finished = run_command(command, cwd=CHECKOUT, TRITON_INTERPRET="1")
     assert " passed" in finished.stdout

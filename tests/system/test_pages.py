@@ -24,6 +24,7 @@ def clone(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempP
     folder = tmp_path_factory.mktemp("reader") / "fairseq-plugins"
     for room in ("fairseq_plugins", "scripts", "configs", "results"):
         shutil.copytree(CHECKOUT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(CHECKOUT / "pyproject.toml", folder)
     (folder / "data").mkdir()
     for split in ("train", "valid", "test"):
         for own, language in (("xx", "de"), ("yy", "en")):
