@@ -128,6 +128,25 @@ def checked_lengths(lengths: Tensor | None, x: Tensor, least: int = 0) -> Tensor
     return lengths.long()
 
 
+def checked_start(name: str, start: Tensor | None, batch_size: int, size: int, like: Tensor) -> Tensor:
+    """What each row of a state starts from: ``start`` (B, size), or zeros of ``like``'s precision where it is None.
+
+    Args:
+        name: what the message calls it.
+        start: h0 or c0.
+        batch_size: B.
+        size: its width.
+        like: one of the parameters, as in :func:`check_sequence`.
+
+    Raises:
+        ValueError: ``start`` has another width, number of rows, precision or device.
+    """
+    if start is None:
+        return like.new_zeros(batch_size, size)
+    check_tensor(name, start, (batch_size, size), like)
+    return start
+
+
 def check_tensor(name: str, tensor: Tensor, sizes: tuple[int | str, ...], like: Tensor) -> None:
     """Checks one argument of an operation.
 

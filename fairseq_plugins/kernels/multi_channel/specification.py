@@ -22,6 +22,8 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from ..checks import check_tensor
+
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 CONNECTIONS = ("state", "gate")
 
@@ -177,15 +179,20 @@ def initial_state(
         batch_size: B.
         h0: (B, H), zero if None.
         c0: (B, H), zero if None; only the LSTM has it.
+
+    Raises:
+        ValueError: h0 or c0 is of another shape, precision or device.
     """
     specification, like = layer.specification, layer.parameters.weight_connection
     channels, hidden_size = specification.channels, like.size(-1)
     history = like.new_zeros(batch_size, specification.longest_lag, channels, hidden_size)
     if h0 is not None:
+        check_tensor("h0", h0, (batch_size, hidden_size), like)
         newest = h0.unsqueeze(1).expand(-1, channels, -1)
         history = torch.cat([newest.unsqueeze(1), history[:, 1:]], dim=1)
     has_cell_state = specification.cell == "lstm"
     cell_state = like.new_zeros(batch_size, channels, hidden_size if has_cell_state else 0)
     if c0 is not None and has_cell_state:
+        check_tensor("c0", c0, (batch_size, hidden_size), like)
         cell_state = c0.unsqueeze(1).expand(-1, channels, -1)
     return MultiChannelState(history, cell_state, torch.zeros(batch_size, dtype=torch.long, device=like.device))

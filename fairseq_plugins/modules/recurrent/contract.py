@@ -142,6 +142,7 @@ class RecurrentNetwork(nn.Module, ABC, Generic[State]):
             c0: the same for networks that have a cell state.
 
         Raises:
+            ValueError: h0 or c0 is of another shape, precision or device.
             TypeError: the network does not run step by step.
         """
         raise TypeError(f"{type(self).__name__} does not run step by step")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from ...kernels.checks import checked_start
 from . import torch_layers
 from .contract import RecurrentNetwork, RecurrentOutput, Step
 from .registry import LayerSizes, register_recurrent_kind
@@ -76,12 +77,11 @@ class ConventionalRNN(RecurrentNetwork[ConventionalState]):
 
     def initial_state(self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None) -> ConventionalState:
         like = self.rnn.weight_hh_l0
-        if h0 is None:
-            h0 = like.new_zeros(batch_size, self.hidden_size)
-        if not self.has_cell_state:
+        h0 = checked_start("h0", h0, batch_size, self.hidden_size, like)
+        if self.has_cell_state:
+            c0 = checked_start("c0", c0, batch_size, self.hidden_size, like)
+        else:
             c0 = like.new_zeros(batch_size, 0)
-        elif c0 is None:
-            c0 = like.new_zeros(batch_size, self.hidden_size)
         return ConventionalState(h0, c0)
 
 

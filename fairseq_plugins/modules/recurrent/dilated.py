@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ...kernels.checks import checked_start
 from . import torch_layers
 from .contract import RecurrentNetwork, RecurrentOutput, Step
 from .registry import LayerSizes, Needs, option, register_recurrent_kind
@@ -154,14 +155,11 @@ class DilatedRNN(RecurrentNetwork[DilatedState]):
     def initial_state(self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None) -> DilatedState:
         """All subsequences start from h0 and c0; of an h0 for concatenated outputs (B, w * H), from its newest part."""
         like = self.rnn.weight_hh_l0
-        if h0 is None:
-            h0 = like.new_zeros(batch_size, self.hidden_size)
-        h0 = h0[:, -self.hidden_size :]
-        if not self.has_cell_state:
+        h0 = checked_start("h0", h0, batch_size, self.output_size, like)[:, -self.hidden_size :]
+        if self.has_cell_state:
+            c0 = checked_start("c0", c0, batch_size, self.output_size, like)[:, -self.hidden_size :]
+        else:
             c0 = like.new_zeros(batch_size, 0)
-        elif c0 is None:
-            c0 = like.new_zeros(batch_size, self.hidden_size)
-        c0 = c0[:, -self.hidden_size :]
         hidden, cell_state = (each.unsqueeze(1).expand(-1, self.dilation, -1) for each in (h0, c0))
         phase = torch.zeros(batch_size, dtype=torch.long, device=like.device)
         return DilatedState(

@@ -27,6 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ...kernels.checks import checked_start
 from ...kernels.padding import padding_mask
 from ..regularization import LockedDropout
 from .contract import RecurrentNetwork, RecurrentOutput, Step
@@ -149,11 +150,12 @@ class HierarchicalMultiscaleRNN(RecurrentNetwork[HierarchicalMultiscaleState]):
         self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None
     ) -> HierarchicalMultiscaleState:
         """h0 and c0 in every level, and no boundaries."""
-        zeros = self.output_gate.new_zeros(batch_size, self.hidden_size)
+        like = self.output_gate
         hidden, cell_state = (
-            (zeros if given is None else given).unsqueeze(1).expand(-1, self.levels, -1) for given in (h0, c0)
+            checked_start(name, start, batch_size, self.hidden_size, like).unsqueeze(1).expand(-1, self.levels, -1)
+            for name, start in (("h0", h0), ("c0", c0))
         )
-        return HierarchicalMultiscaleState(hidden, cell_state, zeros.new_zeros(batch_size, self.levels - 1))
+        return HierarchicalMultiscaleState(hidden, cell_state, like.new_zeros(batch_size, self.levels - 1))
 
     def on_epoch(self, epoch: int) -> None:
         """The slope is min(5, 1 + 0.04 epoch)."""

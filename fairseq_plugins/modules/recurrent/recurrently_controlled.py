@@ -19,6 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ...kernels.checks import checked_start
 from ...kernels.forget_scan import forget_scan
 from ...kernels.padding import padding_mask
 from . import torch_layers
@@ -158,12 +159,11 @@ class RecurrentlyControlledRNN(RecurrentNetwork[RecurrentlyControlledState]):
     ) -> RecurrentlyControlledState:
         """All three networks start from h0 and c0, the controlled cell from zero."""
         like = self.listener.weight_hh_l0
-        if h0 is None:
-            h0 = like.new_zeros(batch_size, self.hidden_size)
-        if not self.has_cell_state:
+        h0 = checked_start("h0", h0, batch_size, self.hidden_size, like)
+        if self.has_cell_state:
+            c0 = checked_start("c0", c0, batch_size, self.hidden_size, like)
+        else:
             c0 = like.new_zeros(batch_size, 0)
-        elif c0 is None:
-            c0 = like.new_zeros(batch_size, self.hidden_size)
         controlled = like.new_zeros(batch_size, self.hidden_size, dtype=torch.promote_types(like.dtype, torch.float32))
         hidden, cell_state = (each.unsqueeze(1).expand(-1, 3, -1) for each in (h0, c0))
         return RecurrentlyControlledState(hidden, cell_state, controlled)

@@ -218,3 +218,21 @@ def test_a_state_may_be_more_precise_than_a_layer_in_half_precision() -> None:
     torch.testing.assert_close(layer(x, None, state._replace(cell_state=state.cell_state.float())).output, expected)
     with pytest.raises(ValueError, match="cell_state of the state must be of bfloat16, not of float64"):
         layer(x, None, state._replace(cell_state=state.cell_state.double()))
+
+
+@pytest.mark.parametrize("fault", ["wider", "narrower", "rows", "one row", "precision", "device"])
+@pytest.mark.parametrize("name", ["h0", "c0"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_state_starts_from_is_checked(kind: str, name: str, fault: str) -> None:
+    network = network_of(kind)
+    if name == "c0" and not network.has_cell_state:
+        pytest.skip("the network has no cell state")
+    right, wrong = torch.randn(ROWS, network.output_size), torch.randn(ROWS, network.output_size)
+    if fault in ("wider", "narrower"):
+        wrong = torch.randn(ROWS, network.output_size + (1 if fault == "wider" else -1))
+    elif fault in ("rows", "one row"):
+        wrong = wrong[: 1 if fault == "one row" else ROWS - 1]
+    else:
+        wrong = wrong.double() if fault == "precision" else wrong.to("meta")
+    with pytest.raises(ValueError, match=f"^{name} must be (on|of) "):
+        network.initial_state(ROWS, **{"h0": right, "c0": right, name: wrong})
