@@ -11,6 +11,8 @@ from setuptools.command.build_py import build_py
 
 
 class BuildWithConfigurations(build_py):
+    """Copies ``configs/`` into the package that is built."""
+
     def run(self) -> None:
         super().run()
         # An editable installation finds them in the checkout.

@@ -8,7 +8,7 @@ Importing this package changes nothing and imports neither fairseq nor PyTorch. 
 import warnings
 from typing import TYPE_CHECKING
 
-from .versions import VERSION as __version__
+from .versions import VERSION as __version__  # noqa: N811 - the name that packages give it
 
 if TYPE_CHECKING:
     from pathlib import Path

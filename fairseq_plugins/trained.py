@@ -1,4 +1,4 @@
-"""A trained translation model in Python, text in and text out:
+"""A trained translation model in Python, text in and text out.
 
     fairseq_plugins.load("work/quickstart/mc_rnn_3").translate(["Der Hund schläft."])
 

@@ -54,8 +54,10 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _parser(modules: Mapping[str, ModuleType]) -> CommandParser:
-    """Args:
-    modules: the analyses whose options are to be known, by their commands
+    """The command line of analyses.
+
+    Args:
+        modules: the analyses whose options are to be known, by their commands
     """
     options = CommandParser("analysis", "Figures and numbers: what trained models do, and how their outputs differ.")
     commands = options.add_subparsers(

@@ -39,7 +39,8 @@ class UnicodeTokenizer:
     """``unicode`` as rouge-score wants a tokenizer."""
 
     def __init__(self, stem: Callable[[str], str] | None = None) -> None:
-        """
+        """Takes the stemmer.
+
         Args:
             stem: of words of more than three characters, as rouge-score does it
         """

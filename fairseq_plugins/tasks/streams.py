@@ -43,7 +43,8 @@ class Text(FairseqDataset):
     """The tokens (N,) of a set, line after line; fairseq's data set of it."""
 
     def __init__(self, tokens: Tensor, eos: int, pad: int, is_training: bool) -> None:
-        """
+        """Cuts nothing yet.
+
         Args:
             tokens: (N,)
             eos: what the first token is predicted from
@@ -80,7 +81,8 @@ class Windows(FairseqDataset):
     """The windows of some streams in their order; each is a whole batch."""
 
     def __init__(self, source: Tensor, target: Tensor, lengths: Sequence[int], pad: int) -> None:
-        """
+        """Cuts the batch into its windows.
+
         Args:
             source, target: (B, steps)
             lengths: of the windows

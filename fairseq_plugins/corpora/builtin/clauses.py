@@ -13,7 +13,7 @@ from fairseq_plugins.corpora.builtin.lexicon import (
     english_verb,
 )
 from fairseq_plugins.corpora.builtin.meaning import Clause, NounPhrase
-from fairseq_plugins.corpora.builtin.phrases import LIVING, NothingFits, PhraseSampler
+from fairseq_plugins.corpora.builtin.phrases import LIVING, NothingFitsError, PhraseSampler
 
 
 class ClauseSampler(PhraseSampler):
@@ -205,7 +205,7 @@ class ClauseSampler(PhraseSampler):
             negatable=phrase.determiner == "definite",
         )
         if self._ambiguous(phrase, clause):
-            raise NothingFits
+            raise NothingFitsError
         return replace(phrase, relative=clause)
 
     @staticmethod

@@ -42,7 +42,7 @@ class NounPhrase:
 
     @property
     def gender(self) -> str:
-        """ "m", "f" or "n"."""
+        """One of "m", "f" and "n"."""
         return self.noun.gender if self.noun else self.name_gender
 
     @property
@@ -100,12 +100,12 @@ class Clause:
     gap: str = ""
 
     def with_object(self, role: str, phrase: NounPhrase | None) -> Clause:
-        """This clause with ``phrase`` in the accusative, dative or prepositional ``role``."""
+        """The clause with ``phrase`` in the accusative, dative or prepositional ``role``."""
         objects: dict[str, Any] = {role: phrase}
         return replace(self, **objects)
 
     def without(self, role: str) -> Clause:
-        """This clause with a gap where ``role`` was."""
+        """The clause with a gap where ``role`` was."""
         return replace(self, gap=role)
 
 

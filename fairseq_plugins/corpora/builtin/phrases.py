@@ -64,7 +64,7 @@ def _adjectives(noun: Noun) -> tuple[Adjective, ...]:
     )
 
 
-class NothingFits(Exception):
+class NothingFitsError(Exception):
     """The words that were drawn so far leave nothing to choose from."""
 
 
@@ -78,13 +78,13 @@ class PhraseSampler:
 
     def _one(self, items: Sequence[Item]) -> Item:
         if not items:
-            raise NothingFits
+            raise NothingFitsError
         return items[self._random.randrange(len(items))]
 
     def _often_early(self, items: Sequence[Item]) -> Item:
         """One of ``items``; those that are first come up most, as words of a language are not equally frequent."""
         if not items:
-            raise NothingFits
+            raise NothingFitsError
         return items[min(self._random.randrange(len(items)), self._random.randrange(len(items)))]
 
     def _chance(self, probability: float) -> bool:

@@ -21,7 +21,7 @@ from fairseq_plugins.corpora.builtin.lexicon import (
     State,
 )
 from fairseq_plugins.corpora.builtin.meaning import Clause, Location, NounPhrase, Predicate, pronoun_for
-from fairseq_plugins.corpora.builtin.phrases import LIVING, NothingFits
+from fairseq_plugins.corpora.builtin.phrases import LIVING, NothingFitsError
 
 Words = list[str]
 Pair = tuple[Words, Words]
@@ -72,7 +72,7 @@ class Sampler(ClauseSampler):
             self._used, self._used_verbs = set(), set()
             try:
                 german_words, english_words = self._random.choices(templates, weights)[0]()
-            except NothingFits:
+            except NothingFitsError:
                 continue
             if any(
                 word == following != "had" for word, following in zip(english_words, english_words[1:], strict=False)
@@ -154,7 +154,7 @@ class Sampler(ClauseSampler):
             clause = replace(clause, tense="perfect", modal=None)
         thing = clause.accusative
         if thing is None:
-            raise NothingFits
+            raise NothingFitsError
         reason_frame = _LIKE if thing.noun is None or thing.noun.is_a(LIVING) else _NEED
         reason = Clause(reason_frame, pronoun_for(clause.subject), accusative=pronoun_for(thing))
         return (
@@ -445,7 +445,7 @@ class Sampler(ClauseSampler):
         head = NounPhrase(noun=noun, plural=self._chance(0.15))
         adjective = self._adjective(noun)
         if adjective is None or adjective.german == "neu":
-            raise NothingFits
+            raise NothingFitsError
         head = self._relative(head)
         words = Phrase(adjective.german, adjective.english)
         predicate = Predicate(words, very=self._chance(0.5))
@@ -462,7 +462,7 @@ class Sampler(ClauseSampler):
         adjective = self._adjective(place.noun)
         self._used.add(place.noun.english)
         if adjective is None or adjective.german == "neu":
-            raise NothingFits
+            raise NothingFitsError
         clause = self._clause(frame, "perfect", gap="place", places=False, short=True, negatable=False)
         clause = replace(clause, location=Location(place=place, phrase=head))
         head = replace(head, relative=clause)

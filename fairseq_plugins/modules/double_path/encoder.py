@@ -51,8 +51,9 @@ class SelfAttentionOptions:
 
 
 class ConvolutionalEncoderPath(nn.Module):
-    """z = (GLU(conv(dropout(z))) + z) sqrt(0.5) in each layer. (Eq. 5 prints the residual without the factor; the
-    ConvS2S code that it builds on has it.)
+    """z = (GLU(conv(dropout(z))) + z) sqrt(0.5) in each layer.
+
+    Eq. 5 prints the residual without the factor; the ConvS2S code that it builds on has it.
 
     Args:
         size: d.
