@@ -25,13 +25,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import InputError, nearest
 from ..files import read_lines
 from .significance import SAMPLES, SEED, Comparison, paired_bootstrap
+
+if TYPE_CHECKING:  # as in significance.py
+    import numpy as np
 
 BUILT_IN = {
     **{name: f".{name}" for name in ("bleu", "rouge")},
@@ -237,6 +238,8 @@ class Metric(ABC):
 
     def sentence_scores(self, outputs: Outputs, references: References) -> np.ndarray:
         """The main number of each sentence by itself, (N,)."""
+        import numpy as np
+
         single = self.only(self.main.key)
         return np.array([single.scores_of(row)[0] for row in single.statistics(outputs, references)])
 

@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:  # NumPy takes a fifth of a second, for which the help of a command does not wait
+    import numpy as np
 
 SAMPLES = 1000
 SEED = 12345
@@ -107,6 +109,7 @@ def paired_bootstrap_of_means(
         baseline, system: (N, K) for each run, rows of the same sentences in the same order.
     """
     # Not at the head of the file: what asks for scores alone does not wait for it.
+    import numpy as np
     from sacrebleu.significance import estimate_ci
 
     if samples < 1 or seed < 1:
@@ -151,6 +154,8 @@ def _sampled_scores(
     Args:
         content, dtype, width: of the rows (N, width); as bytes they can be looked up
     """
+    import numpy as np
+
     rows = np.frombuffer(content, dtype).reshape(-1, width)
     # A product is faster than adding up the rows that were drawn; float64 holds sums of whole numbers exactly.
     exact = rows.astype(np.float64)
@@ -162,6 +167,8 @@ def _sampled_scores(
 @lru_cache(maxsize=4)
 def _times_drawn(rows: int, samples: int, seed: int) -> np.ndarray:
     """How often each of N rows is in each sample of N: (samples, N)."""
+    import numpy as np
+
     generator = np.random.default_rng(seed)
     drawn = (generator.choice(rows, size=rows) for _ in range(samples))
     return np.array([np.bincount(chosen, minlength=rows).astype(np.min_scalar_type(rows)) for chosen in drawn])
