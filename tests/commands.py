@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import fairseq_plugins
 from fairseq_plugins.errors import InputError
 
+from .preloaded import stub_of
+
 if TYPE_CHECKING:
     import omegaconf
 
@@ -30,6 +32,7 @@ def run_command(
     stdin: str | None = None,
     cwd: str | os.PathLike[str] | None = None,
     timeout: float = 1200,
+    is_fresh: bool = False,
     **env: str,
 ) -> subprocess.CompletedProcess[str]:
     """Runs ``args`` and returns the finished process with ``stdout`` and ``stderr`` as text.
@@ -37,13 +40,23 @@ def run_command(
     ``args[0]`` is ``python`` (the one that runs the tests), a command installed beside it (``fairseq-train``), or
     anything on the PATH. Further keywords are environment variables. This checkout comes first on PYTHONPATH.
 
+    Our own commands, and what they start, are forks of a process that has imported PyTorch and fairseq
+    (``preloaded.py``), unless ``is_fresh``: then each is a process of its own, as it is to a user.
+
     Raises:
         AssertionError: the exit status is not ``status`` (None: any); the message holds the end of the output.
     """
     command = [os.fspath(arg) for arg in args]
     installed = Path(sysconfig.get_path("scripts")) / command[0]
+    is_of_fairseq = installed.exists() and command[0].startswith("fairseq-")
+    is_preloaded = not is_fresh and (is_of_fairseq or is_our_own(command))
+    python = str(stub_of(CHECKOUT)) if is_preloaded else sys.executable
+    if is_preloaded:
+        env = {"PYTHON": python, **env}
     if command[0] == "python":
-        command[0] = sys.executable
+        command[0] = python
+    elif is_of_fairseq and is_preloaded:
+        command[:1] = [python, str(CHECKOUT / "fairseq_plugins" / "fairseq_program.py"), str(installed)]
     elif installed.exists():
         command[0] = str(installed)
     search_path = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
@@ -63,6 +76,14 @@ def run_command(
             f"--- stdout\n{finished.stdout[-4000:]}\n--- stderr\n{finished.stderr[-6000:]}"
         )
     return finished
+
+
+def is_our_own(command: Sequence[str]) -> bool:
+    """Whether it is a command of this project, one of its scripts, or a benchmark."""
+    program, *arguments = command
+    if program == "python":
+        return arguments[:2] == ["-m", "fairseq_plugins"] or arguments[0].startswith(f"{CHECKOUT}/benchmarks/")
+    return program.startswith(f"{CHECKOUT}/scripts/")
 
 
 def run_in_process(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, str(CHECKOUT / "benchmarks" / "decoding.py")]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTHONWARNINGS": "ignore"}
+from tests.commands import CHECKOUT, run_command
+
+COMMAND = ["python", str(CHECKOUT / "benchmarks" / "decoding.py")]
 
 
 def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
@@ -27,7 +24,7 @@ def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
     ]
     options += ["--hidden-size", "16"]
     options += ["--lengths", "3", "4", "--threads", "1", "--repetitions", "2", "--json", str(tmp_path / "rows.json")]
-    printed = subprocess.run([*COMMAND, *options], check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
+    printed = run_command([*COMMAND, *options]).stdout
     assert "one step, 5 rows, hidden size 16" in printed
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert [row["ratio_to_cell"] for row in rows if row.get("layer") == "torch.nn.LSTMCell"] == [1, 1]
@@ -38,6 +35,5 @@ def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
 
 def test_the_peer_must_be_there() -> None:
     options = ["--systems", "mc_rnn_iwslt_de_en"]
-    finished = subprocess.run([*COMMAND, *options], capture_output=True, text=True, env=ENVIRONMENT)
-    assert finished.returncode == 2
+    finished = run_command([*COMMAND, *options], status=2)
     assert "--peer lstm_as_rnnsearch is not among the --systems" in finished.stderr

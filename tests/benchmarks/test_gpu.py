@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -14,8 +12,8 @@ import pytest
 import torch
 
 from fairseq_plugins.errors import InputError
+from tests.commands import CHECKOUT, run_command
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT / "benchmarks"))
 
 import gpu  # noqa: E402
@@ -25,11 +23,11 @@ from gpu_cells import Cell, Figure, Plan, Record, table  # noqa: E402
 VERSIONS = {"torch": "2", "GPU": "of a test"}
 
 
+@pytest.mark.slow
 def test_dry_run(tmp_path: Path) -> None:
     file = tmp_path / "gpu.json"
-    command = [sys.executable, str(CHECKOUT / "benchmarks" / "gpu.py"), "--dry-run", "--continue", str(file)]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
-    finished = subprocess.run(command, capture_output=True, text=True, env=environment)
+    command = ["python", str(CHECKOUT / "benchmarks" / "gpu.py"), "--dry-run", "--continue", str(file)]
+    finished = run_command(command, status=None)
     log = file.with_suffix(".log")
     assert finished.returncode == 0, finished.stderr + (log.read_text() if log.exists() else "")
     cells = json.loads(file.read_text())["cells"].values()

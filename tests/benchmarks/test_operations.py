@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, str(CHECKOUT / "benchmarks" / "operations.py")]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTHONWARNINGS": "ignore"}
+from tests.commands import CHECKOUT, run_command
+
+COMMAND = ["python", str(CHECKOUT / "benchmarks" / "operations.py")]
 
 SAME = """
 import torch, operations
@@ -25,19 +22,12 @@ for name, (given, candidates) in operations.operations(True).items():
 
 def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
     options = ["--tiny", "--threads", "1", "--repetitions", "2", "--json", str(tmp_path / "rows.json")]
-    printed = subprocess.run([*COMMAND, *options], check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
+    printed = run_command([*COMMAND, *options]).stdout
     assert "linear map, 8 x 4 -> 6" in printed and "additive attention" in printed
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert {row["candidate"] for row in rows} == {"PyTorch", "ours"} and len(rows) == 8
 
 
 def test_both_candidates_have_the_same_gradients() -> None:
-    path = os.pathsep.join([str(CHECKOUT), str(CHECKOUT / "benchmarks")])
-    finished = subprocess.run(
-        [sys.executable, "-c", SAME],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**ENVIRONMENT, "PYTHONPATH": path},
-    )
+    finished = run_command(["python", "-c", SAME], PYTHONPATH=str(CHECKOUT / "benchmarks"))
     assert finished.stdout.splitlines()[-1] == "additive attention" and len(finished.stdout.splitlines()) == 3

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.commands import CHECKOUT, run_command
 
 
 def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
-    command = [sys.executable, str(CHECKOUT / "benchmarks" / "rcrn_and_dilated.py"), "--threads", "1", "--steps", "2"]
+    command = ["python", str(CHECKOUT / "benchmarks" / "rcrn_and_dilated.py"), "--threads", "1", "--steps", "2"]
     command += ["--dilations", "1", "2", "--cells", "lstm", "gru", "--repetitions", "3"]
     command += ["--json", str(tmp_path / "rows.json")]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    printed = run_command(command).stdout
     assert "RCRN, 2 steps, 1 threads" in printed
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert {row["pass"] for row in rows} == {"forward", "forward+backward"}

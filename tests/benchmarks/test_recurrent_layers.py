@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import torch
 
 from fairseq_plugins.modules import MultiChannelRNN
+from tests.commands import CHECKOUT, run_command
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT / "benchmarks"))
 
 from recurrent_layers import PerChannelLoop  # noqa: E402
@@ -27,7 +25,7 @@ def test_the_peer_computes_the_same() -> None:
 
 def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
     command = [
-        sys.executable,
+        "python",
         str(CHECKOUT / "benchmarks" / "recurrent_layers.py"),
         "--sizes",
         "tiny",
@@ -35,8 +33,7 @@ def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
         "1",
     ]
     command += ["--repetitions", "3", "--json", str(tmp_path / "rows.json")]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    printed = run_command(command).stdout
     assert "MC-RNN-3 training step, cpp" in printed
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert {row["pass"] for row in rows} == {"forward", "forward+backward"}
@@ -45,7 +42,7 @@ def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
 
 def test_chosen_layers(tmp_path: Path) -> None:
     command = [
-        sys.executable,
+        "python",
         str(CHECKOUT / "benchmarks" / "recurrent_layers.py"),
         "--sizes",
         "tiny",
@@ -53,10 +50,9 @@ def test_chosen_layers(tmp_path: Path) -> None:
         "1",
     ]
     command += ["--repetitions", "3", "--backends", "eager", "--bfloat16", "--json", str(tmp_path / "rows.json")]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
 
     def layers(*more: str) -> set[str]:
-        subprocess.run([*command, *more], check=True, capture_output=True, env=environment)
+        run_command([*command, *more])
         return {row["layer"] for row in json.loads((tmp_path / "rows.json").read_text())["rows"]}
 
     found = layers()

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.commands import CHECKOUT, run_command
 
 
 def test_writes_plot_and_report(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra plot)")
-    command = [sys.executable, str(CHECKOUT / "benchmarks" / "scaling.py"), "--tiny", "--threads", "1"]
+    command = ["python", str(CHECKOUT / "benchmarks" / "scaling.py"), "--tiny", "--threads", "1"]
     command += ["--repetitions", "2", "--output", str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    subprocess.run(command, check=True, capture_output=True, env=environment)
+    run_command(command)
     rows = json.loads((tmp_path / "scaling_cpu.json").read_text())["rows"]
     assert [row["axis"] for row in rows] == ["steps"] * 2 + ["channels"] * 2 + ["hidden"] * 2 + ["batch"] * 2
     assert "linear in T" in (tmp_path / "scaling_cpu.md").read_text()

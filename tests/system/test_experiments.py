@@ -86,12 +86,14 @@ def trained(tiny_translation_data: TranslationData, tmp_path_factory: pytest.Tem
     (folder / "_base.yaml").write_text(BASE, encoding="utf-8")
     (folder / "model.yaml").write_text(MODEL, encoding="utf-8")
     result = Trained(folder / "model.yaml", folder / "data", folder / "work")
-    run_command([CHECKOUT / "scripts" / "train.sh", *result.arguments(), "--gpus", "0"])
+    run_command([CHECKOUT / "scripts" / "train.sh", *result.arguments(), "--gpus", "0"], is_fresh=True)
     return result
 
 
 def test_scores_and_translations(trained: Trained, tmp_path: Path) -> None:
-    finished = run_command([CHECKOUT / "scripts" / "evaluate.sh", *trained.arguments(), "--average", "2"])
+    finished = run_command(
+        [CHECKOUT / "scripts" / "evaluate.sh", *trained.arguments(), "--average", "2"], is_fresh=True
+    )
     results = json.loads((trained.work / "results.json").read_text(encoding="utf-8"))
     assert f"{results['bleu_tokenized']:.2f}" in finished.stdout
     assert results["sacrebleu_signature"] in finished.stdout
@@ -168,7 +170,9 @@ def test_analyses_of_a_checkpoint_and_its_report(trained: Trained, tmp_path: Pat
     assert run_command(command, status=1).stderr == finished.stderr, "nothing else is said by the command as a whole"
     assert not list(tmp_path.glob("nothing*"))
 
-    page = run_command([CHECKOUT / "scripts" / "report.sh", trained.work, "--output", tmp_path / "report.html"])
+    page = run_command(
+        [CHECKOUT / "scripts" / "report.sh", trained.work, "--output", tmp_path / "report.html"], is_fresh=True
+    )
     assert page.stdout == f"{tmp_path / 'report.html'}\n"
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "attention over channels" in html and "Learning curves" in html

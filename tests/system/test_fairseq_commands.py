@@ -30,7 +30,7 @@ def trained(tiny_translation_data: TranslationData, tmp_path_factory: pytest.Tem
     """A folder with checkpoint_last.pt after one epoch of two processes."""
     folder = tmp_path_factory.mktemp("trained")
     train = ["fairseq-train", tiny_translation_data.separate, "--user-dir", USER_DIR, *LSTM, *TWO_PROCESSES]
-    run_command([*train, "--ddp-backend", "pytorch_ddp", "--max-epoch", "1", "--save-dir", folder])
+    run_command([*train, "--ddp-backend", "pytorch_ddp", "--max-epoch", "1", "--save-dir", folder], is_fresh=True)
     return folder
 
 
@@ -42,7 +42,8 @@ def test_two_processes_resume_and_train_as_one(trained, tiny_translation_data, t
     train = ["fairseq-train", tiny_translation_data.separate, "--user-dir", USER_DIR, *LSTM, *TWO_PROCESSES]
     resumed = run_command(
         [*train, "--ddp-backend", "legacy_ddp", "--max-epoch", "2", "--save-dir", tmp_path / "two"]
-        + ["--restore-file", trained / "checkpoint_last.pt"]
+        + ["--restore-file", trained / "checkpoint_last.pt"],
+        is_fresh=True,
     )
     assert "(epoch 2 @ 5 updates)" in resumed.stdout
     assert resumed.stdout.count("done training in") == 1, "one process writes the log"
@@ -76,6 +77,7 @@ def test_every_sentence_comes_out(trained, tiny_translation_data) -> None:
         ["fairseq-generate", tiny_translation_data.separate, "--user-dir", "fairseq_plugins/", "--cpu"]
         + ["--path", trained / "checkpoint_last.pt", "--max-tokens", "300", "--beam", "2", "--max-len-b", "12"],
         cwd=CHECKOUT,
+        is_fresh=True,
     )
     assert sorted(output_lines(finished.stdout, "H")) == list(range(101))
     assert "Translated 101 sentences" in finished.stdout + finished.stderr
@@ -139,6 +141,7 @@ def test_interactive_copies_unknown_words(unknown_words_only, tiny_translation_d
         ["fairseq-interactive", tiny_translation_data.separate, *options, "--buffer-size", "4", "--batch-size", "4"]
         + ["--print-alignment", "--post-process", "subword_nmt"],
         stdin="\n".join(SOURCES) + "\n",
+        is_fresh=True,
     )
     alignments = output_lines(finished.stdout, "A")
     translations = output_lines(finished.stdout, "H")

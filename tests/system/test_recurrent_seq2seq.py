@@ -101,7 +101,8 @@ def test_interactive_and_validate(mc_rnn: Path, tiny_translation_data: Translati
             "--max-sentences",
             "32",
         ]
-        + ["--valid-subset", "valid", "--log-format", "json"]
+        + ["--valid-subset", "valid", "--log-format", "json"],
+        is_fresh=True,
     )
     statistics = [json.loads(line) for line in finished.stdout.splitlines() if line.startswith('{"')]
     text = finished.stdout + finished.stderr

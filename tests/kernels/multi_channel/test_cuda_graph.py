@@ -33,6 +33,7 @@ def with_every_cell(shapes: list[tuple]) -> list[tuple]:
     ]
 
 
+@pytest.mark.slow
 def test_under_the_interpreter() -> None:
     """All tests of this file that need a device."""
     run_under_interpreter(__file__)
