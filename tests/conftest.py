@@ -15,8 +15,10 @@ from fairseq_plugins.scoring.metrics import Metric, metric_named
 from tests import texts
 from tests.commands import train_in_process
 
-LONGEST = ("system", "faults", "benchmarks", "multi_channel")
-"""Folders of the tests that run whole commands, or Triton's interpreter."""
+WHOLE_COMMANDS = ("system", "faults", "benchmarks")
+"""Folders of the tests that run whole commands."""
+LONG_FIXTURES = {"unpatched"}
+"""Fixtures that take seconds, of tests in many files."""
 TOY_PERPLEXITY = Path(__file__).resolve().parent / "extensions" / "toy_perplexity.py"
 TINY_UPDATES = 8
 """Those of ``tiny_checkpoint``."""
@@ -44,12 +46,14 @@ class TranslationData:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests of :data:`LONGEST` as ``system``, unless they are slow, and puts them first: at the end one
-    process would wait for another that has just begun one of them."""
+    """Marks tests as ``system`` by their folder or by what they need, and puts what is long first: at the end one
+    process would wait for another that has just begun it."""
     for item in items:
-        if item.path.parent.name in LONGEST and item.get_closest_marker("slow") is None:
+        is_whole = item.path.parent.name in WHOLE_COMMANDS or LONG_FIXTURES & {*getattr(item, "fixturenames", ())}
+        if is_whole and item.get_closest_marker("slow") is None:
             item.add_marker("system")
-    items.sort(key=lambda item: item.path.parent.name not in LONGEST)
+    items.sort(key=lambda item: item.path.parent.name not in WHOLE_COMMANDS)
+    items.sort(key=lambda item: item.get_closest_marker("system") is None)
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ def test_every_script_has_a_version(script: str) -> None:
     assert run_command([CHECKOUT / "scripts" / script, "--version"]).stdout == f"fairseq-plugins {VERSION}\n"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

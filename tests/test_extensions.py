@@ -84,6 +84,7 @@ def test_layers_that_come_after_the_models_are_refused(tmp_path: Path, monkeypat
     assert "mine" in registry.RECURRENT_KINDS
 
 
+@pytest.mark.system
 def test_registering_imports_them(tmp_path: Path) -> None:
     """Before the models, which have the options of its layers, whatever is imported first."""
     (tmp_path / "mine.py").write_text(

@@ -21,6 +21,7 @@ raise SystemExit(3)
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("as_module", "safe_path"), [(False, ""), (True, ""), (False, "1")])
 def test_the_same_program(as_module: bool, safe_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Python 3.11 and later: no folder of a program is looked through.
@@ -39,6 +40,7 @@ def test_the_same_program(as_module: bool, safe_path: str, tmp_path: Path, monke
     assert (plain_imports, imports) == ("['scipy', 'sklearn'] False", "[] False")
 
 
+@pytest.mark.system
 def test_a_command_of_fairseq_is_run_so(tmp_path: Path) -> None:
     file = tmp_path / "fairseq-train"
     file.write_text(PROGRAM, encoding="utf-8")

@@ -21,6 +21,7 @@ def test_sources_are_short() -> None:
     assert not {str(path): length for path, length in lengths.items() if length > 500}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("room", "missing"),
     [

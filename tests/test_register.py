@@ -40,6 +40,7 @@ def output(program: str) -> list[str]:
     return run_command(["python", "-c", program], cwd=CHECKOUT).stdout.splitlines()
 
 
+@pytest.mark.system
 def test_layers_change_nothing_where_fairseq_was_imported_before() -> None:
     program = f"""
 import fairseq, fairseq_cli.generate, fairseq_cli.train
@@ -58,6 +59,7 @@ print(difference(before))
     assert output(program) == ["True []", "True", "[]"]
 
 
+@pytest.mark.system
 def test_layers_import_pytorch_alone() -> None:
     program = f"""
 import sys, torch
@@ -81,6 +83,7 @@ print(sorted(name for name in names if "editable" not in name))
     assert output(program) == ["['fairseq_plugins']"]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "first",
     [
@@ -101,6 +104,7 @@ print(all(registered()), hasattr(Trainer.begin_epoch, "__wrapped__"))
     assert output(program) == ["True True"]
 
 
+@pytest.mark.system
 def test_user_folder_after_the_layers() -> None:
     """fairseq skips a user folder that is imported already, as docs/python.md says."""
     program = f"""
@@ -114,6 +118,7 @@ print(all(registered()))
     assert output(program) == ["False", "True"], "fairseq no longer skips it: docs/python.md need not say so"
 
 
+@pytest.mark.system
 def test_without_fairseq() -> None:
     program = """
 import sys

@@ -22,6 +22,8 @@ from fairseq_plugins.experiments.translate import translate
 from tests.commands import CHECKOUT, train_in_process
 from tests.conftest import TranslationData
 
+pytestmark = pytest.mark.system  # they share what is prepared or trained in seconds
+
 SIZES = [
     part
     for side in ("encoder", "decoder")

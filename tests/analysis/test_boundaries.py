@@ -11,6 +11,7 @@ from fairseq_plugins.report.drawings import draw_boundaries
 from .models import model_of_architecture
 
 
+@pytest.mark.system
 def test_what_the_detectors_say_is_drawn() -> None:
     model = model_of_architecture("hm_rnn_iwslt_de_en")
     [forwards] = model.model.encoder.stack.layers
@@ -26,6 +27,7 @@ def test_what_the_detectors_say_is_drawn() -> None:
     assert drawn == [[[1, 1, 1, 1]], [[0, 0, 0, 0]]]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("architecture", ["rnnsearch_iwslt_de_en", "dpn_iwslt_de_en"])
 def test_a_model_without_boundaries(architecture: str) -> None:
     model = model_of_architecture(architecture)

@@ -31,6 +31,7 @@ def test_the_phrases_of_the_papers_example() -> None:
     assert backwards.phrases[-4] == ["italian open . </s>", "italian open .", "italian open"]
 
 
+@pytest.mark.system
 def test_weights_are_those_of_the_encoder_alone_and_in_a_batch() -> None:
     model = model_of_architecture("mc_rnn_iwslt_de_en")
     [sentence] = channel_attention(model, [model.source("w1 w2 w3 w4")])
@@ -54,6 +55,7 @@ def test_weights_are_those_of_the_encoder_alone_and_in_a_batch() -> None:
             torch.testing.assert_close(expected.sum(1), torch.ones(5, dtype=torch.float64))
 
 
+@pytest.mark.system
 def test_the_phrases_that_are_most_attended_to() -> None:
     model = model_of_architecture("mc_rnn_iwslt_de_en")
     [sentence] = channel_attention(model, [model.source("w1 w2 w3")])
@@ -62,6 +64,7 @@ def test_the_phrases_that_are_most_attended_to() -> None:
     assert len(lines) == 3 and lines[0].startswith(f"{largest:.2f}  layer")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("architecture", ["rnnsearch_iwslt_de_en", "ho_rnn_iwslt_de_en", "dpn_iwslt_de_en"])
 def test_a_model_without_channels(architecture: str) -> None:
     model = model_of_architecture(architecture)

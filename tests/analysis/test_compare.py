@@ -166,6 +166,7 @@ def files(tmp_path: Path) -> list[object]:
     return [*options, "--system", f"CNN={tmp_path}/CNN", "--system", f"DPN={tmp_path}/DPN"]
 
 
+@pytest.mark.system
 def test_command(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one", "two"):
         run("compare", *files, "--output", tmp_path / "new" / name, "--sentences", 1)
@@ -217,6 +218,7 @@ def test_command_given_something_else(tmp_path: Path, files: list[object], optio
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("command", "ending", "options", "signature", "remark"),
     [

@@ -56,6 +56,7 @@ def test_padding_does_not_count() -> None:
     assert len(found.warnings()) == 1
 
 
+@pytest.mark.system
 def test_every_flow_of_double_path_networks() -> None:
     model = model_of_architecture("dpn_iwslt_de_en")
     found, gates, _ = focus(model, [pair(model, 5, 4), pair(model, 2, 7)])

@@ -46,6 +46,7 @@ def test_attention_of_a_known_model_in_a_padded_batch() -> None:
         torch.testing.assert_close(found[index].flows["attention"], expected)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_batch_mates_do_not_change_attention(architecture: str) -> None:
     model = model_of_architecture(architecture)

@@ -84,6 +84,7 @@ def test_scores_are_corpus_bleu(tokenize: str, lowercase: bool) -> None:
     assert report.signature.startswith("nrefs:1|bs:200|seed:12345|case:")
 
 
+@pytest.mark.system
 def test_interval_by_drawing_sentences() -> None:
     lengths = [12] * 40
     references, system = corpus(lengths, 0.2)
@@ -150,6 +151,7 @@ def files(tmp_path: Path) -> list[object]:
     return [*options, "--system", f"bad={tmp_path}/bad", f"good $x$={tmp_path}/good"]
 
 
+@pytest.mark.system
 def test_command(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one", "two"):
         run("length", *files, "--output", tmp_path / "new" / name, "--bounds", 10, 20)

@@ -53,6 +53,7 @@ def _differences(first: tuple[str, ...], second: tuple[str, ...]) -> int:
     return sum(one != other for one, other in zip(first, second, strict=True))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("corpus", ["translation", "summarization"])
 def test_sizes_and_unique_sources(corpus: str, request: pytest.FixtureRequest) -> None:
     splits = request.getfixturevalue(corpus)
@@ -109,6 +110,7 @@ def test_the_words_of_the_test_set_are_known_from_training(translation: Corpus) 
     assert sum(word not in known for word in test) / len(test) < 0.005
 
 
+@pytest.mark.system
 def test_same_source_never_has_two_translations() -> None:
     sampler = Sampler(random.Random(5))
     translations: dict[str, set[str]] = {}

@@ -88,6 +88,7 @@ def pieces_of(codec: Codec) -> list[str]:
     return sorted({piece for text in TEXT for piece in codec.encode(text).split()} | {"<unk>"})
 
 
+@pytest.mark.system
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(choices=st.lists(st.integers(0, 10_000), max_size=12))
 def test_any_prediction_is_decoded_as_fairseq_does(moses: Codec, gigaword: Codec, bpe: str, choices: list[int]) -> None:

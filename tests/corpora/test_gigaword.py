@@ -54,6 +54,7 @@ def error_of(finished) -> str:
     return error.removeprefix("error: ")
 
 
+@pytest.mark.system
 def test_from_text_to_numbers(tmp_path: Path) -> None:
     write_set(tmp_path / "sumdata")
     finished = prepare(tmp_path, "--words", 12)
@@ -72,6 +73,7 @@ def test_from_text_to_numbers(tmp_path: Path) -> None:
     assert preparation.decode_target("police kill <unk>") == "police kill unk"
 
 
+@pytest.mark.system
 def test_dictionaries(tmp_path: Path) -> None:
     write_set(tmp_path / "sumdata")
     finished = prepare(tmp_path, "--joined-dictionary")
@@ -97,6 +99,7 @@ def test_sizes_without_effect(options: list[str], message: str) -> None:
         gigaword.main(["--input", "absent", "--output", "out", *options])
 
 
+@pytest.mark.system
 def test_sentencepiece(tmp_path: Path) -> None:
     write_set(tmp_path / "sumdata")
     prepare(tmp_path, "--bpe", "sentencepiece", "--bpe-size", 45)
@@ -104,6 +107,7 @@ def test_sentencepiece(tmp_path: Path) -> None:
     assert preparation.decode_target(preparation.encode_target(TITLES[0])) == TITLES[0]
 
 
+@pytest.mark.system
 def test_archive_packed_files_and_other_references(tmp_path: Path) -> None:
     folder = write_set(tmp_path / "sumdata")
     for path in (folder / "train").glob("train.*"):
@@ -121,6 +125,7 @@ def test_archive_packed_files_and_other_references(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "tokens" / "test.ref1.title").read_text() == "a summit\n"
 
 
+@pytest.mark.system
 def test_what_is_dropped_is_counted(tmp_path: Path) -> None:
     articles = "\ufeff".encode() + b"one two three\r\n\r\nfour five\r\n" + b"x " * 30 + b"\r\n"
     write_set(tmp_path / "sumdata", train_article=articles, train_title=b"one\ntwo\nfour\nx\n")
@@ -129,6 +134,7 @@ def test_what_is_dropped_is_counted(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "tokens" / "train.article").read_text() == "one two three\nfour five\n"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -24,6 +24,8 @@ from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import locked
 from tests.corpora.parallel_text import STEPS, contents, lines, sentences, write
 
+pytestmark = pytest.mark.system  # they share what is prepared or trained in seconds
+
 STAGES = ("raw", "tokens", "bpe", "bin")
 
 

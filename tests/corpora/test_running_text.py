@@ -50,6 +50,7 @@ def run(folder: Path, **choices: object) -> RunningTextPreparation:
     return RunningTextRun(RunningTextPreparation(**choices), inputs, folder / "out").prepare()
 
 
+@pytest.mark.system
 def test_from_text_to_numbers(texts: Path) -> None:
     prepare(texts)
     data = PreparedData.load(texts / "out")
@@ -65,6 +66,7 @@ def test_from_text_to_numbers(texts: Path) -> None:
     assert prepare(texts).stdout.endswith("is up to date\n")
 
 
+@pytest.mark.system
 def test_most_frequent_words(texts: Path) -> None:
     said = prepare(texts, "--words", 7, "--metric", "bleu").stdout
     assert said.startswith("note: 'bleu' is no metric of running text here: an extension has to define it\n")
@@ -84,6 +86,7 @@ def test_characters(texts: Path) -> None:
     assert without.encode("  cats\tsaw ") == f"c a t s {SPACE} s a w", "as in Penn Treebank"
 
 
+@pytest.mark.system
 def test_fairseq_reads_all_characters(texts: Path) -> None:
     (texts / "train.txt").write_text(" the  cat ran\n  \n\na dog swz\n")
     (texts / "test.txt").write_text("  a dog \n")

@@ -34,6 +34,7 @@ def gradients(model: BaseFairseqModel, loss: Tensor) -> list[Tensor]:
     return [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("sentence_avg", [False, True])
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -76,6 +77,7 @@ def process_group() -> Iterator[None]:
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("arch", ["rnnsearch_iwslt_de_en", "dpn_nist_zh_en"])
 def test_unused_parameters_may_be_looked_for(arch: str, process_group: None) -> None:
     """With ``--find-unused-parameters`` torch takes what is used after the model's forward for unused."""

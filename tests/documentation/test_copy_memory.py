@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fairseq_plugins.documentation import copy_memory
 from fairseq_plugins.experiments.records import Record
 
@@ -38,6 +40,7 @@ def test_the_longest_run_of_a_seed_counts() -> None:
     assert copy_memory.table([DILATED, another], 500) == copy_memory.table([DILATED], 500), "another experiment"
 
 
+@pytest.mark.system
 def test_a_line_for_each_network() -> None:
     drawn = copy_memory.picture([DILATED, LONGER], "")
     assert all(text in drawn for text in ("T = 500, tanh", "T = 1,000, GRU", ">dilated<", ">plain<"))

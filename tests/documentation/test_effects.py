@@ -141,6 +141,7 @@ def trained_once(train: Callable[[str], dict[str, Any]]) -> Callable[[str], dict
     return cache(train)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("option", TRAINED)
 def test_an_option_of_trainings(
     option: str, train: Callable[[str], dict[str, Any]], trained_once: Callable[[str], dict[str, Any]]
@@ -273,6 +274,7 @@ def prepare(
         yield run
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("script", "option"),
     [*(("parallel", option) for option in PARALLEL), *(("labelled", option) for option in LABELLED)],

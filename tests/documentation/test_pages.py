@@ -25,6 +25,7 @@ def own_records(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(records.VARIABLE, raising=False)
 
 
+@pytest.mark.system
 def test_no_page_is_stale() -> None:
     stale = [
         str(path.relative_to(CHECKOUT))

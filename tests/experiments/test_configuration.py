@@ -82,6 +82,7 @@ def test_data_and_work_folders_follow_the_names(tmp_path: Path) -> None:
     assert configuration.data_folder == Path.cwd() / "elsewhere" / "data"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("content", "expected"),
     [

@@ -290,6 +290,7 @@ MODELS_OF_BASES = {
 DIFFERENT = [path for path in CONFIGURATIONS if path.parent.name != "reviews" or path.stem in ("_base", "rcrn_books")]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("path", DIFFERENT, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_fairseq_accepts_every_configuration(
     path: Path, tmp_path: Path, data_for: Callable[[Configuration], PreparedData]

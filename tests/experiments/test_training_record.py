@@ -60,6 +60,7 @@ def begun(tmp_path: Path, record_of_model: TrainingRecord) -> TrainingRecord:
     return loaded
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("extra", "differing"),
     [
@@ -87,11 +88,13 @@ def test_what_may_be_otherwise(
     assert set(found) >= set(differing) if extra[:1] in (["--arch"], ["--lr-scheduler"]) else found == differing
 
 
+@pytest.mark.system
 def test_a_schedule_that_reaches_over_max_update(tmp_path: Path, data: PreparedData) -> None:
     one, two = (record(tmp_path, data, "--lr-scheduler", "cosine", "--max-update", number) for number in ("100", "200"))
     assert one.differences(two) == ["--max-update 100, not 200"]
 
 
+@pytest.mark.system
 def test_models_in_fairseqs_older_style(tmp_path: Path, data: PreparedData) -> None:
     content = "train: {arch: lstm, encoder-layers: 1, batch-size: 8}"
     one = record(tmp_path, data, content=content)
@@ -101,6 +104,7 @@ def test_models_in_fairseqs_older_style(tmp_path: Path, data: PreparedData) -> N
     assert one.differences(other) == ["--encoder-layers 1, not 2"]
 
 
+@pytest.mark.system
 def test_other_data(begun: TrainingRecord, tmp_path: Path, data: PreparedData) -> None:
     (data.folder / "bin" / "test.de-en.de.bin").write_bytes(b"another test set")
     assert begun.differences(record(tmp_path, recorded(data))) == []
@@ -112,6 +116,7 @@ def test_other_data(begun: TrainingRecord, tmp_path: Path, data: PreparedData) -
     ]
 
 
+@pytest.mark.system
 def test_an_option_that_the_record_does_not_know(begun: TrainingRecord, tmp_path: Path, data: PreparedData) -> None:
     del begun.options["dropout"]
     assert begun.differences(record(tmp_path, data)) == []
@@ -155,6 +160,7 @@ def test_mistakes_in_the_evaluation_are_said_before_the_training(
     assert not work.exists()
 
 
+@pytest.mark.system
 def test_a_finished_training_is_not_taken_for_another(
     work: Path, data: PreparedData, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,6 +176,7 @@ def test_a_finished_training_is_not_taken_for_another(
     assert {path: path.read_bytes() for path in work.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.system
 def test_a_training_whose_record_is_missing_does_not_go_on(work: Path, data: PreparedData) -> None:
     (work / "training.json").unlink()
     with pytest.raises(InputError, match=r"training\.json: no such file, .*give another --work, or .* --restart"):
@@ -177,6 +184,7 @@ def test_a_training_whose_record_is_missing_does_not_go_on(work: Path, data: Pre
     assert sorted(path.name for path in work.iterdir()) == [".lock", "checkpoints"]
 
 
+@pytest.mark.system
 def test_another_revision_is_said(work: Path, data: PreparedData, capsys: pytest.CaptureFixture[str]) -> None:
     run_train(work, data)
     content = json.loads((work / "training.json").read_text(encoding="utf-8"))
@@ -185,6 +193,7 @@ def test_another_revision_is_said(work: Path, data: PreparedData, capsys: pytest
     assert "note: this training was started with revision 0123" in capsys.readouterr().out
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"format": 1}'])
 def test_a_damaged_record(work: Path, data: PreparedData, content: str) -> None:
     (work / "training.json").write_text(content, encoding="utf-8")
@@ -192,6 +201,7 @@ def test_a_damaged_record(work: Path, data: PreparedData, content: str) -> None:
         run_train(work, data)
 
 
+@pytest.mark.system
 def test_an_interrupted_training_says_what_it_has_come_to(
     work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -215,6 +225,7 @@ def test_an_interrupted_training_says_what_it_has_come_to(
     assert capsys.readouterr().err == "" and "updates" not in results.load(work)
 
 
+@pytest.mark.system
 def test_results_of_an_earlier_moment_are_not_kept(
     work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +246,7 @@ def test_results_of_an_earlier_moment_are_not_kept(
     assert results.load(work)["updates"] == updates and "bleu" not in results.load(work)
 
 
+@pytest.mark.system
 def test_results_have_the_revision_that_computed_them(
     work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +263,7 @@ def test_results_have_the_revision_that_computed_them(
     assert results.load(work)["git_revision"] == "before"
 
 
+@pytest.mark.system
 def test_results_name_the_configuration_wherever_they_are_read(
     work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +277,7 @@ def test_results_name_the_configuration_wherever_they_are_read(
     assert results.configuration_path({}) is None
 
 
+@pytest.mark.system
 def test_a_restart_deletes_what_was_trained(
     work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

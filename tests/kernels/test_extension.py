@@ -87,6 +87,7 @@ def calls(folder: Path) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
+@pytest.mark.system
 def test_compiles_once_and_again_after_a_change(source: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
         assert extension.load(source).twice(4) == 8
@@ -100,6 +101,7 @@ def test_compiles_once_and_again_after_a_change(source: Path, caplog: pytest.Log
         assert len(cached(source)) == 2
 
 
+@pytest.mark.system
 def test_compiles_again_after_a_change_in_a_header(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of its own folder, and of those that kernels share."""
     shared = source.parent / "kernels" / "cpu"
@@ -125,6 +127,7 @@ def test_everything_that_is_compiled_is_packaged() -> None:
     assert sources == {path for pattern in re.findall(r'"(.*?)"', patterns) for path in kernels.glob(pattern)}
 
 
+@pytest.mark.system
 def test_two_processes_at_once_and_a_build_that_was_killed(source: Path) -> None:
     killed = start(source)
     deadline = time.monotonic() + 600
@@ -193,6 +196,7 @@ def test_the_cause_in_a_compilers_output(output: str, cause: str) -> None:
     assert cause in extension.cause(output)
 
 
+@pytest.mark.system
 def test_a_build_that_failed_is_not_tried_again_until_something_changes(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +257,7 @@ def test_a_compiler_that_is_not_there_is_not_remembered(source: Path, monkeypatc
     assert extension.load(source).twice(4) == 8
 
 
+@pytest.mark.system
 def test_a_compiler_with_arguments_or_with_a_space_in_its_path(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "c++ -DTWO=3")
     source.write_text(SOURCE.replace("2 * x", "TWO * x"))
@@ -265,6 +270,7 @@ def test_a_compiler_with_arguments_or_with_a_space_in_its_path(source: Path, mon
     assert calls(folder) == 1
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("damage", ["emptied", "cut", "changed"])
 def test_a_damaged_library_is_built_anew(source: Path, damage: str) -> None:
     extension.load(source)
@@ -278,6 +284,7 @@ def test_a_damaged_library_is_built_anew(source: Path, damage: str) -> None:
     assert library.read_bytes() == content, "the damaged one is gone"
 
 
+@pytest.mark.system
 def test_without_ninja_and_in_paths_with_spaces_parentheses_and_umlauts(source: Path) -> None:
     """Of the checkout, of the environment, of the compiler, of the cache and for temporary files."""
     folder = source.parent / "Grüße (a b) 'c' $d"
@@ -323,6 +330,7 @@ def test_a_user_without_a_home(source: Path, monkeypatch: pytest.MonkeyPatch) ->
         extension.load(source)
 
 
+@pytest.mark.system
 def test_a_cache_where_nothing_may_be_executed(source: Path) -> None:
     folder = source.parent / "mount"
     folder.mkdir()

@@ -26,11 +26,13 @@ def problem(steps: int, batch_size: int, features: int, dtype: torch.dtype = tor
     return [each.requires_grad_() for each in (gate, candidate, initial)]
 
 
+@pytest.mark.system
 def test_under_the_interpreter() -> None:
     """All tests of this file, with the backend for GPUs."""
     run_under_interpreter(__file__)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("steps, batch_size, features", [(1, 1, 1), (7, 2, 3), (5, 3, 130)])
 def test_equals_the_reference_gradients_too(

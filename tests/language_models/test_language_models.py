@@ -23,6 +23,8 @@ from fairseq_plugins.language_models.sampling import sample
 from tests.commands import train_in_process
 from tests.texts import training
 
+pytestmark = pytest.mark.system  # they share what is prepared or trained in seconds
+
 
 @pytest.fixture(scope="module")
 def checkpoint(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -93,6 +93,7 @@ def test_whole_model_equals_the_reference() -> None:
         assert gates[0].std(dim=0).min() > 1e-4, "gates should differ between positions"
 
 
+@pytest.mark.system
 @settings(max_examples=30, deadline=None)
 @given(models(), sentences, st.sampled_from(["left", "right"]), st.integers(0, 2), st.data())
 def test_batch_mates_and_padding_side_never_matter(
@@ -127,6 +128,7 @@ def test_batch_mates_and_padding_side_never_matter(
             torch.testing.assert_close(extra["gates"][name][i, rows], gates[0], **TOLERANCE)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("fast", [False, True], ids=["training", "generation"])
 @pytest.mark.parametrize("encoder_paths, decoder_paths", COMBINATIONS)
 def test_incremental_decoding_equals_teacher_forcing(encoder_paths: str, decoder_paths: str, fast: bool) -> None:
@@ -148,6 +150,7 @@ def test_incremental_decoding_equals_teacher_forcing(encoder_paths: str, decoder
             torch.testing.assert_close(weights[:, 0], expected_extra["flows"][flow][:, t], **TOLERANCE)
 
 
+@pytest.mark.system
 @settings(max_examples=50, deadline=None)
 @given(models(), sentences, st.integers(1, 3), st.booleans(), st.data())
 def test_beam_reordering(
@@ -156,6 +159,7 @@ def test_beam_reordering(
     check_beam_reordering(model, batch, beam, like_a_beam, data)
 
 
+@pytest.mark.system
 @settings(max_examples=15, deadline=None)
 @given(models(), sentences, st.sampled_from(["left", "right"]))
 def test_translations_never_depend_on_batch_mates(model: DoublePathModel, batch: list[list[int]], side: str) -> None:
@@ -288,6 +292,7 @@ def test_attention_is_left_out_when_nobody_needs_it() -> None:
     assert make_model().train()(*arguments)[1] == {"attn": [None]}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("encoder_paths, decoder_paths", COMBINATIONS)
 def test_overfits_fifty_pairs(encoder_paths: str, decoder_paths: str) -> None:
     """Turns sentences of up to 8 words of 20 round: 50 pairs, width 64, no dropout, no label smoothing."""
@@ -352,6 +357,7 @@ def test_every_architecture_of_ours_is_counted() -> None:
     assert ours == set(PARAMETERS)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_parameter_counts(name: str) -> None:
     if name == "dpn_iwslt_de_en":

@@ -376,6 +376,7 @@ def tried_once(files: dict[str, str]) -> Callable[[str, str, bool], dict[str, An
     return cache(lambda model, arguments, is_from_checkpoint: tried(model, arguments, files, is_from_checkpoint))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("heading", "option", "above"), OPTIONS, ids=[f"{each[0]} {each[1]}" for each in OPTIONS])
 def test_it_has_an_effect(
     heading: str,

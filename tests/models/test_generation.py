@@ -86,6 +86,7 @@ def greedy(models: Sequence[FairseqEncoderDecoderModel], sentence: list[int], pr
             return tokens[1:]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("kind", MODELS)
 def test_an_ensemble_takes_the_mean_of_probabilities(kind: str) -> None:
     models = [MODELS[kind](seed=seed) for seed in (1, 2, 3)]
@@ -186,6 +187,7 @@ REPEATING = {
 }
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("size", LEAST)
 @pytest.mark.parametrize("kind", REPEATING)
 def test_no_ngram_is_there_twice(kind: str, size: int) -> None:

@@ -71,6 +71,7 @@ def test_unknown_names() -> None:
         options_text("mc_rn")
 
 
+@pytest.mark.system
 def test_the_command() -> None:
     assert (
         "--connection-init {identity,orthogonal}"

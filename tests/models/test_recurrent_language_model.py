@@ -234,6 +234,7 @@ def parameter_count(architecture: str, types: int, **options: int) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+@pytest.mark.system
 def test_parameter_counts() -> None:
     assert parameter_count("awd_lstm_ptb", 10_000) == 24_221_600
     assert parameter_count("awd_lstm_ptb", 10_002) == 24_222_402, "with <s> and <pad>, as scripts/prepare_ptb.sh has it"
@@ -244,6 +245,7 @@ CHARACTERS = 50 + 3
 """Penn Treebank's characters, with the lines' ends, and fairseq's <s>, <pad> and <unk>."""
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("architecture", "parameters"),
     [
@@ -263,6 +265,7 @@ def test_parameters_of_character_models(architecture: str, parameters: int) -> N
     assert row.endswith(f" {parameters:,} |")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("architecture", "paper"),
     [

@@ -107,6 +107,7 @@ def test_incremental_decoding_equals_teacher_forcing(
         torch.testing.assert_close(extra["attn"][0][:, 0], expected_extra["attn"][0][:, t], **TOLERANCE)
 
 
+@pytest.mark.system
 @settings(max_examples=40, deadline=None)
 @given(models(), sentences, st.integers(1, 3), st.booleans(), st.data())
 def test_beam_reordering(
@@ -190,6 +191,7 @@ def test_every_architecture_of_ours_is_counted() -> None:
     assert ours - {"recurrent_seq2seq"} == set(PARAMETERS)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_parameter_counts(name: str) -> None:
     types = 30_000 if "gigaword" in name else 25_000

@@ -23,6 +23,7 @@ def model_of(architecture: str) -> FairseqEncoderDecoderModel:
     return build_architecture(architecture, make_task(40)).eval()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("architecture", "flows", "gates"),
     [
@@ -56,6 +57,7 @@ def test_a_model_that_says_nothing() -> None:
     assert attention_of(model, BATCH) is None
 
 
+@pytest.mark.system
 def test_details_of_layers() -> None:
     layers = layer_details_of(model_of("mc_rnn_iwslt_de_en"), BATCH["src_tokens"], "channel_attention")
     assert [(layer, direction) for layer, direction, _ in layers] == [

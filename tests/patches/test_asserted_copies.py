@@ -7,6 +7,7 @@ import inspect
 import textwrap
 from pathlib import Path
 
+import pytest
 from fairseq import checkpoint_utils
 
 from fairseq_plugins.patches.asserted_copies import copy_checkpoints_without_assertions
@@ -16,6 +17,7 @@ from tests.conftest import TranslationData
 from .unpatched import needless, original_of
 
 
+@pytest.mark.system
 def test_checkpoints_are_copied_without_assertions(tiny_translation_data: TranslationData, tmp_path: Path) -> None:
     """In a command of fairseq's own, to which nobody but us can say so."""
     options = ["--arch", "recurrent_seq2seq", "--optimizer", "sgd", "--lr", "0.1", "--max-update", "1"]

@@ -137,6 +137,7 @@ def iterators(is_new: bool, buffer: int) -> Iterator[EpochBatchIterator]:
         yield task.get_batch_iterator(dataset, max_sentences=2, num_workers=1, epoch=epoch, data_buffer_size=buffer)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("buffer", [0, 10])
 @pytest.mark.parametrize("is_new", [True, False])
 def test_workers_end_with_an_iterator_that_is_of_one_epoch(is_new: bool, buffer: int, without_collection: None) -> None:
@@ -144,6 +145,7 @@ def test_workers_end_with_an_iterator_that_is_of_one_epoch(is_new: bool, buffer:
     assert left_after(iterators(is_new, buffer), 0 if is_new else 1) == (0 if is_new else 1)
 
 
+@pytest.mark.system
 def test_fairseq_keeps_workers_of_one_epoch(unpatch: Callable[[object, str], None], without_collection: None) -> None:
     for_fairseq_fixed(end_data_workers_with_their_epoch)
     unpatch(FairseqTask, "get_batch_iterator")

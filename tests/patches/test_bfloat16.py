@@ -21,6 +21,7 @@ TINY_LSTM = (
 ).split()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("precision", [["--memory-efficient-bf16"], ["--bf16", "--fp16-no-flatten-grads"], ["--bf16"]])
 def test_trains_with_bfloat16_on_the_cpu(precision, tiny_translation_data, tmp_path: Path, capfd) -> None:
     from fairseq import checkpoint_utils

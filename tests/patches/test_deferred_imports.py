@@ -32,6 +32,7 @@ print(sentence_prediction.f1_score is sklearn.metrics.f1_score)
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("program", "output"),
     [

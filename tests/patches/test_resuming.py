@@ -44,6 +44,7 @@ def assert_same_training(one: dict[str, Any], other: dict[str, Any]) -> None:
         torch.testing.assert_close(tensor, other["model"][name], rtol=0, atol=0)
 
 
+@pytest.mark.system
 def test_patience_holds_over_interruptions(running_text: Path, tmp_path: Path) -> None:
     whole = train(running_text, tmp_path / "whole", "--patience", 3)
     ended = whole["extra_state"]["train_iterator"]["epoch"] - 1
@@ -54,6 +55,7 @@ def test_patience_holds_over_interruptions(running_text: Path, tmp_path: Path) -
         assert_same_training(train(running_text, folder, "--patience", 3), whole)
 
 
+@pytest.mark.system
 def test_an_ended_training_goes_on_with_more_patience(
     running_text: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -67,6 +69,7 @@ def test_an_ended_training_goes_on_with_more_patience(
     assert_same_training(train(running_text, tmp_path / "parts", "--patience", 3), expected)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("limit", "done", "higher"),
     [(("--max-update", 3), 3, ("--max-update", 6)), (("--stop-time-hours", 1e-9), 1, ("--max-update", 6))],
@@ -80,6 +83,7 @@ def test_an_ended_training_gets_no_more_updates(
     assert updates(train(running_text, tmp_path, *higher)) == 6
 
 
+@pytest.mark.system
 def test_a_checkpoint_without_the_count_is_gone_on_from(running_text: Path, tmp_path: Path) -> None:
     """fairseq's own: the count begins anew."""
     ended = updates(train(running_text, tmp_path, "--patience", 2))
@@ -90,6 +94,7 @@ def test_a_checkpoint_without_the_count_is_gone_on_from(running_text: Path, tmp_
     assert updates(train(running_text, tmp_path, "--patience", 2)) > ended
 
 
+@pytest.mark.system
 def test_a_training_that_begins_with_a_checkpoints_model_alone_has_its_own_count(
     running_text: Path, tmp_path: Path
 ) -> None:
@@ -98,6 +103,7 @@ def test_a_training_that_begins_with_a_checkpoints_model_alone_has_its_own_count
     assert updates(train(running_text, tmp_path / "second", *start, "--patience", 2, "--max-update", 5)) == 5
 
 
+@pytest.mark.system
 def test_fairseq_goes_on_with_an_ended_training(
     running_text: Path, tmp_path: Path, unpatch: Callable[[object, str], None]
 ) -> None:
@@ -157,6 +163,7 @@ def last_learning_rate(data: Path, folder: Path, epochs: list[int]) -> float:
     return checkpoint["last_optimizer_state"]["param_groups"][0]["lr"]
 
 
+@pytest.mark.system
 def test_a_plateau_is_seen_after_resuming(
     running_text: Path, tmp_path: Path, unpatch: Callable[[object, str], None]
 ) -> None:

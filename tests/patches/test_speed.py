@@ -166,10 +166,12 @@ print([operator in " ".join(traced) for operator in ("mul", "add", "Parameter")]
 """
 
 
+@pytest.mark.system
 def test_an_optimizer_does_without() -> None:
     assert run_command([sys.executable, "-c", WAITING]).stdout == "[0.5, 0.5] False\n"
 
 
+@pytest.mark.system
 def test_a_compiled_function_may_call_an_optimizer() -> None:
     printed = run_command([sys.executable, "-c", WAITING + COMPILED]).stdout.splitlines()
     assert printed[1:] == ["[4.0] None 2", "[True, True, False]"]
@@ -212,6 +214,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("processes", [1, 2])
 def test_they_are_zero_in_commands_alone(processes: int, tmp_path: Path) -> None:
     """A closed gate's matrices would be multiplied some hundred times slower. Registering changes nothing."""

@@ -71,6 +71,7 @@ def test_fairseq_leaves_out_empty_translations() -> None:
     assert "bleu" not in logged, needless(repair_validation_bleu)
 
 
+@pytest.mark.system
 def test_a_training_by_bleu_goes_on_where_all_translations_are_empty(
     tiny_translation_data: TranslationData, tmp_path: Path
 ) -> None:

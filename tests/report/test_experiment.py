@@ -236,6 +236,7 @@ def test_the_command_writes_one_file(work: Path, tmp_path: Path, capsys: pytest.
         command.main([str(work), "--output", str(tmp_path)])
 
 
+@pytest.mark.system
 def test_the_script_says_where_the_report_is_and_nothing_else(work: Path, tmp_path: Path) -> None:
     script = CHECKOUT / "scripts" / "report.sh"
     finished = run_command([script, work], PYTHON=sys.executable)

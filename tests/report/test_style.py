@@ -24,6 +24,7 @@ def drawn(title: str = "a title", color: str = figures.PALETTE[0]) -> Figure:
     return figure
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("kind", "head"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
 def test_the_same_figure_has_the_same_bytes(kind: str, head: bytes) -> None:
     first = figures.rendered(drawn(), kind)

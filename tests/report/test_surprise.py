@@ -40,6 +40,7 @@ def test_a_line_is_chosen(works: dict[str, Path]) -> None:
     assert figure.svg.startswith("<svg")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("units", "label"), [("words", "perplexity"), ("characters", "bits per character")])
 def test_curves_are_in_what_the_models_are_scored_by(
     works: dict[str, Path], tmp_path: Path, units: str, label: str

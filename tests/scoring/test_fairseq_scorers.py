@@ -22,6 +22,7 @@ def test_rouge() -> None:
     assert scorer.result_string().startswith("ROUGE-1 83.33 (83.33-83.33), ROUGE-2 60.00 (60.00-60.00), ROUGE-L 83.33")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("options", "score", "tokens", "reason"),
     [

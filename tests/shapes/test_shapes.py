@@ -14,6 +14,7 @@ from fairseq_plugins.kernels.extension import CACHE_VARIABLE
 from tests.commands import run_command
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("backend", ["", "eager"])
 def test_wrong_tensors_are_refused(backend: str) -> None:
     finished = run_command(["python", "-m", "tests.shapes", "400"], **{BACKEND_VARIABLE: backend})

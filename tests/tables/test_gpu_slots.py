@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.commands import CHECKOUT
 
 WAIT = "import os, sys, time; print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True); sys.stdin.read()"
@@ -21,6 +23,7 @@ def start(folder: Path, gpus: str, *command: str, **variables: str) -> subproces
     return subprocess.Popen(arguments, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
+@pytest.mark.system
 def test_commands_at_the_same_time_have_a_gpu_each(tmp_path: Path) -> None:
     first, second = (start(tmp_path, "3,MIG-7/1", "--", sys.executable, "-c", WAIT) for _ in range(2))
     taken = {process.stdout.readline().strip() for process in (first, second)}

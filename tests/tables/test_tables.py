@@ -58,6 +58,7 @@ def test_rows_have_a_configuration_or_say_why_not(name: str) -> None:
         assert baselines and all(row.config is not None or row.average is not None for row in baselines)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", NAMES)
 def test_figures_are_those_that_configurations_name(name: str) -> None:
     table = load_table(name)
@@ -93,6 +94,7 @@ def test_of_several_patterns_the_last_one_wins() -> None:
     assert small.train_options("cnn") == {"a": 1, "b": 1}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_fairseq_takes_the_options_of_small_scale(
     path: Path, data_for: Callable[[config.Configuration], PreparedData], tmp_path: Path

@@ -130,6 +130,7 @@ def test_two_workflows_in_one_folder(tmp_path: Path) -> None:
             workflow.main(["dpn_table_5", "--scale", "small", "--work", str(tmp_path)])
 
 
+@pytest.mark.system
 def test_a_dry_run_shows_every_command_and_leaves_nothing(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     work = tmp_path / "work"
     workflow.main(["dpn_table_3", "--scale", "small", "--work", str(work), "--dry-run"])
@@ -142,6 +143,7 @@ def test_a_dry_run_shows_every_command_and_leaves_nothing(tmp_path: Path, capfd:
     assert not work.exists()
 
 
+@pytest.mark.system
 def test_a_dry_run_knows_what_was_done_by_which_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
 ) -> None:
@@ -171,6 +173,7 @@ def test_a_dry_run_knows_what_was_done_by_which_command(
     assert jobs("--max-update", "3") == ["experiment", "table"], "as the dry run said"
 
 
+@pytest.mark.system
 def test_a_corpus_is_made_anew_by_another_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def plan_of(*arguments: object) -> dict[str, object]:
         made = "mkdir corpora/c/data && touch corpora/c/data/tokens corpora/c/data/preparation.json"
@@ -214,6 +217,7 @@ def test_data_is_where_the_user_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert made[made.index("--data") + 1] == data, "the table has the rows that were trained"
 
 
+@pytest.mark.system
 def test_a_cluster_with_slurm(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     pytest.importorskip("snakemake_executor_plugin_slurm", reason="needs scripts/install.sh --extras workflow")
     profile = str(CONFIGURATIONS / "slurm")

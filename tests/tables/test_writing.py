@@ -99,6 +99,7 @@ class Work:
         return self.root / "tables" / name
 
 
+@pytest.mark.system
 def test_two_seeds_at_the_papers_scale(tmp_path: Path) -> None:
     work = Work(tmp_path)
     table = load_table("mc_rnn_table_2")
@@ -149,6 +150,7 @@ def test_two_seeds_at_the_papers_scale(tmp_path: Path) -> None:
     assert "MC-RNN-3" in report and "BLEU by source length" in report and "Learning curves" in report
 
 
+@pytest.mark.system
 def test_small_scale_says_that_it_is_not_the_papers_setting(tmp_path: Path) -> None:
     work = Work(tmp_path)
     for path in load_table("dpn_table_2").configurations:
@@ -161,6 +163,7 @@ def test_small_scale_says_that_it_is_not_the_papers_setting(tmp_path: Path) -> N
     assert dpn["paper"]["nist04"] == 41.26 and list(dpn["ours"]) == ["test"] and dpn["difference"] == {}
 
 
+@pytest.mark.system
 def test_several_sets(tmp_path: Path) -> None:
     names = ["nist04", "nist05", "nist06", "nist08", "nist12"]
     splits = dict(zip(["test", "test1", "test2", "test3", "test4"], names, strict=True))
@@ -188,6 +191,7 @@ def test_rouge(tmp_path: Path) -> None:
         assert dpn["significance"]["ConvS2S"]["1"][metric]["p_value"] == expected[metric].p_value
 
 
+@pytest.mark.system
 def test_two_baselines(tmp_path: Path) -> None:
     work = Work(tmp_path)
     for path in load_table("dpn_table_4").configurations:

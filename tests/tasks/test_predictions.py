@@ -30,6 +30,7 @@ def built(folder: Path, task: str, criterion: str) -> FairseqCriterion:
     return tasks.setup_task(config.task).build_criterion(config.criterion)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("criterion", ["cross_entropy", "label_smoothed_cross_entropy", "output_cross_entropy"])
 @pytest.mark.parametrize("task", FITTING)
 def test_criterions_of_texts_are_refused(tmp_path: Path, task: str, criterion: str) -> None:
@@ -39,6 +40,7 @@ def test_criterions_of_texts_are_refused(tmp_path: Path, task: str, criterion: s
         built(tmp_path, task, criterion)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("task", FITTING)
 def test_those_of_labels_are_built(tmp_path: Path, task: str) -> None:
     assert built(tmp_path, task, FITTING[task])

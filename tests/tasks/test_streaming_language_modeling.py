@@ -57,6 +57,7 @@ def test_averages_validate_and_are_saved(uninterrupted: dict[str, Any]) -> None:
     assert uninterrupted["extra_state"]["train_iterator"]["iterations_in_epoch"] > 0, "in the middle of an epoch"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "interruption",
     [["--max-update", 46], ["--max-epoch", 4], ["--max-epoch", 5], ["--max-update", 91]],
@@ -70,6 +71,7 @@ def test_interrupted_training_ends_the_same(
     assert_same(train(running_text, tmp_path, *RECIPE, "--max-update", 95), uninterrupted)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("is_in_an_epoch", [True, False])
 def test_another_number_of_processes_goes_on_between_epochs_only(
     running_text: Path, tmp_path: Path, is_in_an_epoch: bool
@@ -90,6 +92,7 @@ def test_another_number_of_processes_goes_on_between_epochs_only(
 WINDOWS = ["--random-windows", "--seed", 1]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("saved", "changed", "message"),
     [
@@ -110,6 +113,7 @@ def test_other_windows_go_on_between_epochs_only(
     assert train(running_text, between, *changed, "--max-epoch", 2)["extra_state"]["train_iterator"]["epoch"] == 3
 
 
+@pytest.mark.system
 def test_fewer_windows_than_were_read(running_text: Path, tmp_path: Path) -> None:
     train(running_text, tmp_path, "--max-update", 15)
     with pytest.raises(
@@ -118,6 +122,7 @@ def test_fewer_windows_than_were_read(running_text: Path, tmp_path: Path) -> Non
         train(running_text, tmp_path, "--tokens-per-sample", 30, "--max-epoch", 1)
 
 
+@pytest.mark.system
 def test_the_seed_may_change_where_it_draws_no_windows(running_text: Path, tmp_path: Path) -> None:
     train(running_text, tmp_path, "--max-update", 5)
     expected = train(running_text, tmp_path / "uninterrupted", "--max-epoch", 1)
@@ -155,6 +160,7 @@ def test_learning_rate_follows_the_window(running_text: Path, tmp_path: Path, mo
     assert [rate for _, rate in made] == pytest.approx([length / 10 for length, _ in made])
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("criterion", ["cross_entropy", "output_cross_entropy", "activation_regularized_cross_entropy"])
 def test_small_differences_of_validation_losses_count(running_text: Path, tmp_path: Path, criterion: str) -> None:
     schedule = "--optimizer asgd --lr-scheduler non_monotone --lr 3e-5 --max-epoch 3"
@@ -165,6 +171,7 @@ def test_small_differences_of_validation_losses_count(running_text: Path, tmp_pa
     assert read_checkpoint(tmp_path / "checkpoint_best.pt")["extra_state"]["train_iterator"]["epoch"] == 4
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -15,6 +15,7 @@ from .results import results_of
 BACKENDS = ("autograd", "eager", "cpp")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("connection", CONNECTIONS)
 @pytest.mark.parametrize("cell", GATES)
@@ -33,6 +34,7 @@ def test_backends_agree_with_the_reference(
             torch.testing.assert_close(actual[name], value, rtol=1e-10, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("connection", CONNECTIONS)
 @pytest.mark.parametrize("cell", GATES)
@@ -69,6 +71,7 @@ def test_a_long_lag_reaches_exactly_so_far(backend: str, monkeypatch: pytest.Mon
         torch.testing.assert_close(layer(x[7:], None, first.state).output, layer(x).output[7:], rtol=0, atol=1e-12)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("connection", CONNECTIONS)
 @pytest.mark.parametrize("cell", GATES)

@@ -95,6 +95,7 @@ def _resident_memory() -> int:
 LARGE = {"hidden": 256, "batch": 32, "steps": 90}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("cell", GATES)
 def test_cpp_reads_nothing_of_the_call_before(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cpp")
@@ -112,6 +113,7 @@ def test_cpp_reads_nothing_of_the_call_before(cell: str, monkeypatch: pytest.Mon
     assert all(map(torch.equal, before, gradients(x)))
 
 
+@pytest.mark.system
 def test_cpp_holds_no_more_than_it_needed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cpp")
     layer = MultiChannelRNN(8, LARGE["hidden"], 3)
@@ -191,6 +193,7 @@ def test_cpp_gives_the_same_where_nothing_is_kept(cell: str, connection: str, mo
         assert value.equal(other.detach())
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("connection", CONNECTIONS)
 @pytest.mark.parametrize("cell", GATES)

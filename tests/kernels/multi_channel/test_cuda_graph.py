@@ -191,6 +191,7 @@ def test_what_is_on_a_cpu_goes_to_cpp(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(a.equal(b) for a, b in zip(*outputs, strict=True))
 
 
+@pytest.mark.system
 @pytest.mark.skipif(IS_INTERPRETED, reason="about other places than the interpreter")
 def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     script = (

@@ -78,6 +78,7 @@ def test_encoder_paths_equal_the_reference(kind: str, size: int) -> None:
     torch.testing.assert_close(gradients(output, path, x), gradients(expected, path, x), **TOLERANCE)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("need_attention", [False, True])
 @pytest.mark.parametrize("matches_memory", [False, True])
 @pytest.mark.parametrize("encoder_paths", ENCODER_PATHS, ids=",".join)

@@ -54,6 +54,7 @@ def network_of(kind: str) -> RecurrentNetwork:
     return found.make(found.options(), LayerSizes(SIZE, (HIDDEN,) * (2 if found.handles_depth else 1)))
 
 
+@pytest.mark.system
 def test_what_ended_the_process_is_said() -> None:
     lines = run_command(["python", "-c", CRASHES]).stdout.splitlines()
     widths = [f"input must have width 16, not {width}" for width in (12, 20)]

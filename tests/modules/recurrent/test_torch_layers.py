@@ -83,6 +83,7 @@ def test_the_kernel_is_chosen_where_it_is_faster(cell: str, monkeypatch: pytest.
     assert not runs(64, 128, 8)
 
 
+@pytest.mark.system
 def test_another_default_device_changes_nothing() -> None:
     """Nor where it was the default when the package was imported."""
     script = (
