@@ -20,7 +20,7 @@ from ..versions import add_version_argument
 from .pages import generated
 
 _DESCRIPTION = (
-    "Makes docs/results.md, and the generated parts of README.md and docs/, of what the project knows: results/, where "
+    "Makes docs/results/, docs/options.md and README's table of models, of what the project knows: results/, where "
     "'evaluate --record' keeps runs, and configs/tables, the papers' figures."
 )
 
