@@ -20,7 +20,7 @@ from ..versions import add_version_argument
 from .pages import generated
 
 _DESCRIPTION = (
-    "Makes docs/results.md, and the generated parts of README.md and docs/, of what the project knows: results/, where "
+    "Makes docs/results/, docs/options.md and README's table of models, of what the project knows: results/, where "
     "'evaluate --record' keeps runs, and configs/tables, the papers' figures."
 )
 
@@ -36,13 +36,19 @@ def main(arguments: Sequence[str]) -> None:
     for configuration in sorted({record.configuration for record in known if record.configuration is not None}):
         # A metric may be the user's own.
         configurations.load(ROOT / configuration).load_extensions()
-    for path, text in generated(ROOT, known).items():
+    made = generated(ROOT, known)
+    for path, text in made.items():
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
         stale.append(str(path.relative_to(ROOT)))
         if not options.check:
             with atomic_file(path) as stream:
                 stream.write(text)
+    # Of a data set that is recorded no more.
+    for path in sorted({*(ROOT / "docs" / "results").glob("*.md")} - made.keys()):
+        stale.append(str(path.relative_to(ROOT)))
+        if not options.check:
+            path.unlink()
     if options.check and stale:
         sys.exit(f"error: stale: {', '.join(stale)}; run scripts/update_docs.sh")
     print(f"written: {', '.join(stale)}" if stale else "every page is as it would be written")

@@ -13,7 +13,7 @@ from ..experiments.records import BEST, Record
 from ..package_files import ROOT
 from ..tables.tables import Row, Table
 from ..tables.writing import markdown
-from . import results_page
+from . import paper_tables, recorded_runs
 
 
 class Family(NamedTuple):
@@ -53,7 +53,7 @@ STAND_IN_DATA = {
 
 def table(records: Sequence[Record]) -> str:
     """The table, from the recorded runs."""
-    known = {each.name: each for each in results_page.tables()}
+    known = {each.name: each for each in paper_tables.tables()}
     columns: dict[str, list[str]] = {heading: [] for heading in ("family", "the paper", "ours", "training")}
     for family in FAMILIES:
         paper = known[family.table]
@@ -61,7 +61,7 @@ def table(records: Sequence[Record]) -> str:
         ours, path = _ours(family, paper, row, records)
         cells = (
             family.name,
-            f"{results_page.paper_figures(paper, row)} {paper.measure.heading}, {paper.title.partition(': ')[2]}",
+            f"{paper_tables.paper_figures(paper, row)} {paper.measure.heading}, {paper.title.partition(': ')[2]}",
             ours,
             f"`scripts/train.sh {path}`",
         )
@@ -75,20 +75,20 @@ def _ours(family: Family, paper: Table, row: Row, records: Sequence[Record]) -> 
     if row.config is None:
         raise InputError(f"{family.table}: {family.row} has no configuration that trains it; name another row")
     path = Path(row.config).relative_to(ROOT).as_posix()
-    figures = results_page.our_figures(paper, row, records)
-    if figures != results_page.NOT_RECORDED:
+    figures = paper_tables.our_figures(paper, row, records)
+    if figures != paper_tables.NOT_RECORDED:
         return f"{figures}, the same data" + (f" without {paper.without}" if paper.without else ""), path
     if family.stand_in is not None:
         stand_in = f"configs/{family.stand_in}.yaml"
         group = group_of(configurations.load(ROOT / stand_in), records, BEST)
         if group is not None and not group.records[0].carried_over:
             return _score(group), stand_in
-    return results_page.NOT_RECORDED, path
+    return paper_tables.NOT_RECORDED, path
 
 
 def _score(group: Group) -> str:
     """The main score of a group on the test set, with its name and the data's."""
-    columns = results_page.columns_of(group.records, "test")
+    columns = recorded_runs.columns_of(group.records, "test")
     column, figure = next(
         (column, figure) for column in columns if column.paper is not None and (figure := group.figure(column.key))
     )

@@ -262,7 +262,7 @@ def _read(path: Path) -> _Content:
     """One file."""
     # Nodes instead of plain values: they know their lines, and keep a number as it is spelt.
     try:
-        root = yaml.compose("\n".join(read_lines(path)), Loader=yaml.SafeLoader)
+        root = _composed("\n".join(read_lines(path)))
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or getattr(error, "reason", "it cannot be read")
@@ -283,6 +283,12 @@ def _read(path: Path) -> _Content:
         else:
             content.sections[name] = _section(node, path, KEYS.get(name))
     return content
+
+
+# Hundreds of configurations share a few bases.
+@cache
+def _composed(text: str) -> yaml.Node | None:
+    return yaml.compose(text, Loader=yaml.SafeLoader)
 
 
 def _section(node: yaml.Node, path: Path, known: Iterable[str] | None) -> Section:

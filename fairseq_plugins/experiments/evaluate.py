@@ -80,8 +80,8 @@ def parser() -> CommandParser:
     options.add_argument(
         "--record",
         action="store_true",
-        help="also write the run to results/<dataset>/<model>/, or below FAIRSEQ_PLUGINS_RESULTS, for the tables of "
-        "docs/results.md; what the scores are sums of, sentence by sentence, goes into a .npz file beside it",
+        help="also write the run to results/<dataset>/<model>/, or below FAIRSEQ_PLUGINS_RESULTS, for the tables in "
+        "docs/results/; what the scores are sums of, sentence by sentence, goes into a .npz file beside it",
     )
     for option, help_text in _TOKENIZE_HELP.items():
         options.add_argument(f"--{option}", metavar="NAME", help=help_text)

@@ -254,7 +254,7 @@ def add_recorded(
                 side = "below" if column.higher_is_better else "above"
                 notes.append(
                     f"{row['system']}: {column.label} {row[column.label]:{column.form}} is {side} the recorded "
-                    f"{figure.range(column.form)} ({figure.runs}; docs/results.md)"
+                    f"{figure.range(column.form)} ({figure.runs}; docs/results/)"
                 )
     if is_compared and not is_whole:
         notes.append("The recorded runs trained for longer: --max-update cut these short.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from ..package_files import ROOT
@@ -118,38 +117,28 @@ def has_own_budget(record: Record) -> bool:
     return bool(record.differences) and BUDGET.issuperset(record.differences)
 
 
-def longest_with_own_budget(
-    configuration: Configuration, records: Iterable[Record], checkpoint: str | None = None
-) -> Group | None:
+def longest_with_own_budget(configuration: Configuration, records: Iterable[Record]) -> Group | None:
     """Of the runs of a configuration with a budget of their own those with most updates; None where there is none.
 
     Args:
         configuration: the experiment
         records: among which to look
-        checkpoint: see :func:`group_of`
     """
-    own = [record for record in _runs_of(configuration, records, checkpoint) if has_own_budget(record)]
+    own = [record for record in _runs_of(configuration, records) if has_own_budget(record)]
     return max(groups(own), key=lambda group: group.records[0].updates or 0, default=None)
 
 
-def group_of(
-    configuration: Configuration,
-    records: Iterable[Record],
-    checkpoint: str | None = None,
-    differences: Mapping[str, str | None] = MappingProxyType({}),
-) -> Group | None:
-    """The runs of a configuration as it is, or with given differences, whatever their seeds and machines; None where
-    there is none.
+def group_of(configuration: Configuration, records: Iterable[Record], checkpoint: str | None = None) -> Group | None:
+    """The runs of a configuration as it is, whatever their seeds and machines; None where there is none.
 
     Args:
         configuration: the experiment
         records: among which to look
         checkpoint: which one was evaluated; what the configuration says unless it is given
-        differences: option → value, in which exactly they differ from the configuration
     """
-    own = [record for record in _runs_of(configuration, records, checkpoint) if record.differences == differences]
+    own = [record for record in _runs_of(configuration, records, checkpoint) if not record.differences]
     recorded = [record for record in own if not record.carried_over]
-    return Group(tuple(recorded or own), differences) if own else None
+    return Group(tuple(recorded or own), {}) if own else None
 
 
 def baselines(records: Iterable[Record], dataset: str) -> dict[str, Group]:

@@ -1,46 +1,15 @@
-"""The picture, the page of options, and README's generated parts."""
+"""The page of options, and README's table of models."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-from lxml import etree
 
-from fairseq_plugins.documentation import families, options_page, pages
-from fairseq_plugins.documentation.picture import HEIGHT, WIDTH, picture
-from fairseq_plugins.experiments import quickstart, records
+from fairseq_plugins.documentation import families, options_page
 from fairseq_plugins.experiments.records import Record, checkpoint_name
 from fairseq_plugins.models.presets import PRESETS
 from fairseq_plugins.modules import RECURRENT_KINDS, option
-
-SCORES = {
-    "bleu_tokenized": 28.04,
-    "bleu_tokenized_signature": "nrefs:1|tok:none",
-    "bleu_sacrebleu": 27.88,
-    "sacrebleu_signature": "nrefs:1|tok:13a",
-}
-
-
-def test_the_picture_is_an_svg_for_light_and_dark_pages() -> None:
-    root = etree.fromstring(picture().encode())
-    assert picture() == picture()
-    style = root.find("{*}style").text
-    assert "@media (prefers-color-scheme: dark)" in style
-    words = ["".join(each.itertext()) for each in root.iter("{*}text")]
-    # Eq. 1: the in-degrees of three channels over seven words.
-    numbers = [int(word) for word in words if word.isdecimal()]
-    assert numbers == [3, 1, 2, 3, 1, 2, 3, 2, 3, 1, 2, 3, 1, 2, 1, 2, 3, 1, 2, 3, 1]
-    paths = [each for each in root.iter("{*}path") if each.get("marker-end")]
-    # An arc from each output that is read and exists, and DPN-S2S's four flows.
-    arcs = sum(min(degree, t) for k in range(3) for t, degree in enumerate(numbers[7 * k : 7 * k + 7]))
-    assert len(paths) == arcs + 4
-    for each in root.iter("{*}text"):
-        assert 0 <= float(each.get("x")) <= WIDTH and 0 < float(each.get("y")) <= HEIGHT
-    # Read on a phone of 360 pixels.
-    assert 18 * 360 / WIDTH > 10
 
 
 def test_the_options_are_those_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,30 +26,6 @@ def test_the_options_are_those_that_there_are(monkeypatch: pytest.MonkeyPatch) -
     assert "\n### recurrent_seq2seq\n" in text and "\n### double_path\n" in text
     assert all(f"| `{name}` |" in text for name in PRESETS)
     assert "${" not in text
-
-
-def write_quickstart(root: Path) -> None:
-    """Recorded quick starts with two seeds."""
-    records.write(Record("quickstart", "word_for_word", scores={"test": SCORES}), root)
-    for seed, score in (1, 92.0), (2, 93.0):
-        for model in quickstart.SYSTEMS.values():
-            scores = {"test": {**SCORES, "bleu_tokenized": score, "bleu_sacrebleu": score}}
-            path = f"configs/quickstart/{model}.yaml"
-            run = Record("quickstart", model, path, seed, scores=scores, updates=1500, train_seconds=99.5, parameters=7)
-            records.write(run, root)
-
-
-def test_the_output_of_the_quick_start(tmp_path: Path) -> None:
-    write_quickstart(tmp_path)
-    lines = pages.quickstart_output(records.load_all(tmp_path)).splitlines()
-    assert (lines[0], lines[-1]) == ("```", "```")
-    assert lines[2].split() == (
-        "system parameters updates training seconds BLEU (tokenised) sacreBLEU recorded BLEU (tokenised)".split()
-    )
-    assert lines[3].split() == ["word", "for", "word", "-", "-", "-", "28.04", "27.88", "-"]
-    assert lines[4].split() == "MC-RNN-3 7 1,500 99.50 92.00 92.00 92.50, from 92.00 to 93.00 (2 runs)".split()
-    assert lines[6] == "BLEU (tokenised): nrefs:1|tok:none"
-    assert pages.quickstart_output([]).startswith("Not recorded yet: `scripts/quickstart.sh --record`")
 
 
 def test_a_row_for_each_family() -> None:
@@ -113,9 +58,3 @@ def test_a_family_shows_no_older_options_and_no_averaged_checkpoint() -> None:
     older = Record("multi30k_de_en", "mc_rnn_3", path, 1, scores=scores, differs={"train": {"lr": "1"}})
     averaged = Record("multi30k_de_en", "mc_rnn_3", path, 1, checkpoint=checkpoint_name(5), scores=scores)
     assert "32.00" not in families.table([older, averaged])
-
-
-def test_records_are_json_that_ends_in_a_line(tmp_path: Path) -> None:
-    write_quickstart(tmp_path)
-    for path in tmp_path.rglob("*.json"):
-        assert path.read_text(encoding="utf-8").endswith("}\n") and json.loads(path.read_text(encoding="utf-8"))

@@ -88,7 +88,7 @@ def test_scores_are_compared_with_recorded_runs(
     notes = quickstart.add_recorded(rows, quickstart.TASKS["translation"], metric_named("bleu"), True)
     recorded = [row["recorded BLEU (tokenised)"] for row in rows]
     assert recorded == [None, "92.50, from 92.00 to 93.00 (2 runs)", None]
-    expected = "MC-RNN-3: BLEU (tokenised) 91.99 is below the recorded 92.00 to 93.00 (2 runs; docs/results.md)"
+    expected = "MC-RNN-3: BLEU (tokenised) 91.99 is below the recorded 92.00 to 93.00 (2 runs; docs/results/)"
     assert notes == ([expected] if is_below else [])
 
 

@@ -1,0 +1,147 @@
+"""The recorded runs: a page in ``docs/results/`` for each data set, with a row for each system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..experiments.record_groups import Group, groups, has_own_budget
+from ..experiments.records import VALIDATION_SET, Record
+from ..scoring.metrics import Column, metrics_of
+from ..tables.writing import markdown
+
+NOTHING = "–"
+VARIANT = "cache"
+"""The option of an evaluation that gives its sets other names."""
+
+
+def pages(records: Sequence[Record]) -> dict[str, str]:
+    """The name of each data set that has records → its page."""
+    names = dict.fromkeys(record.dataset for record in records)
+    return {name: page(name, [record for record in records if record.dataset == name]) for name in names}
+
+
+def page(dataset: str, records: Sequence[Record]) -> str:
+    """The page of a data set. What was scored on the validation set alone, to choose settings, is not on it.
+
+    Args:
+        dataset: the folder below ``configs/`` and ``results/``
+        records: of this data set
+    """
+    sets = list(dict.fromkeys(name for record in records for name in record.scores if name != VALIDATION_SET))
+    tested = [record for record in records if record.scores.keys() & set(sets)]
+    systems = with_variants(groups(tested))
+    current = [group for group in systems if is_current(group)]
+    others = [group for group in systems if not is_current(group)]
+    lines = [
+        f"# {dataset}",
+        "",
+        f"The recorded runs of `configs/{dataset}`. [How to read this](README.md).",
+        "",
+        *(markdown(rows(current, sets)) if current else ["None with the options of today yet."]),
+        "",
+    ]
+    if others:
+        lines += ["## With other options", ""]
+        lines += ["Runs whose options are not those of their configurations, older ones among them.", ""]
+        lines += [*markdown(rows(others, sets)), ""]
+    lines += ["## What to know of them", "", *(f"- {note}" for note in notes(tested, sets))]
+    if trials := len(records) - len(tested):
+        place = f"`results/{dataset}`"
+        lines.append(f"- {trials} more are in {place}: scored on the validation set alone, to choose settings.")
+    return "\n".join([*lines, ""])
+
+
+def is_current(group: Group) -> bool:
+    """Whether runs have their configurations' options of today, but for how long they trained."""
+    first = group.records[0]
+    return not first.carried_over and (not group.differences or has_own_budget(first))
+
+
+def with_variants(found: Sequence[Group]) -> list[Group]:
+    """The groups, where what was evaluated with the cache is with the same runs without it: its sets have names of
+    their own (``test with cache``)."""
+    merged: dict[tuple[object, ...], Group] = {}
+    for group in found:
+        differences = {key: value for key, value in group.differences.items() if key != VARIANT}
+        key = (group.system, group.checkpoint, group.records[0].carried_over, *differences.items())
+        before = merged[key].records if key in merged else ()
+        merged[key] = Group((*before, *group.records), differences)
+    return list(merged.values())
+
+
+def rows(shown: Sequence[Group], sets: Sequence[str]) -> dict[str, list[str]]:
+    """A table: heading → a cell for each group.
+
+    Args:
+        shown: the rows
+        sets: of the first there is every number, of each further one the main number
+    """
+    records = [record for group in shown for record in group.records]
+    scores: dict[str, list[str]] = {}
+    for place, subset in enumerate(sets):
+        for column in columns_of(records, subset)[: None if place == 0 else 1]:
+            heading = column.label if len(sets) == 1 else f"{subset}: {column.label}"
+            scores[heading] = [cell(group, column, subset) for group in shown]
+    table = {
+        "system": [f"`{group.system}`" for group in shown],
+        "options": [differing(group.differences) for group in shown],
+        "checkpoint": [group.checkpoint if group.configuration else "" for group in shown],
+        **scores,
+        "runs": [str(max(count(group, subset) for subset in sets)) for group in shown],
+        "parameters": [extremes([record.parameters for record in group.records]) for group in shown],
+        "updates": [extremes([record.updates for record in group.records]) for group in shown],
+        "note": ["carried over" if group.records[0].carried_over else "" for group in shown],
+    }
+    return {heading: cells for heading, cells in table.items() if any(text not in ("", NOTHING) for text in cells)}
+
+
+def count(group: Group, subset: str) -> int:
+    """How many runs of a group have scores of a set."""
+    return sum(subset in record.scores for record in group.records)
+
+
+def columns_of(records: Sequence[Record], subset: str) -> list[Column]:
+    """The numbers that records have of a set."""
+    keys = {key for record in records for key in record.scores.get(subset, {})}
+    return [column for metric in metrics_of(keys) for column in metric.columns if column.key in keys]
+
+
+def cell(group: Group, column: Column, subset: str) -> str:
+    """A number of a group."""
+    figure = group.figure(column.key, subset)
+    return NOTHING if figure is None else figure.text(column.form)
+
+
+def differing(options: Mapping[str, str | None]) -> str:
+    """Options as a command line would have them."""
+    shown = (f"`--{key} {value}`" if value is not None else f"without `--{key}`" for key, value in options.items())
+    return ", ".join(shown)
+
+
+def extremes(numbers: Sequence[float | None]) -> str:
+    """The lowest and the highest of the numbers that are known; early stopping makes trainings differ."""
+    known = [number for number in numbers if number is not None]
+    return " to ".join(dict.fromkeys(f"{end(known):,.0f}" for end in (min, max))) if known else NOTHING
+
+
+def notes(records: Sequence[Record], shown: Sequence[str]) -> list[str]:
+    """What to know of the runs of a data set: the signatures of the sets that are shown, what single records say."""
+    sets_of: dict[str, dict[str, dict[str, None]]] = {}
+    said: dict[str, None] = {}
+    for record in records:
+        for subset in (name for name in shown if name in record.scores):
+            scores = record.scores[subset]
+            for metric in metrics_of(scores):
+                for key, label in metric.signature_labels.items():
+                    if key in scores:
+                        sets_of.setdefault(label, {}).setdefault(scores[key], {})[subset] = None
+        if record.note:
+            said[record.note] = None
+        if record.carried_over:
+            said[f"Carried over: {record.carried_over}"] = None
+    lines = []
+    for label, signatures in sets_of.items():
+        for signature, sets in signatures.items():
+            of = f" on {', '.join(sets)}" if len(signatures) > 1 else ""
+            lines.append(f"{label}{of}: `{signature}`.")
+    return [*lines, *said]
