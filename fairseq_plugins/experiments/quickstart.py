@@ -23,7 +23,8 @@ from ..scoring.metrics import Metric, Outputs, metric_named
 from ..terminal import table
 from . import configuration as configurations
 from . import processes, record_groups, records, results
-from .command_line import builtin_corpus, work_folder
+from .builtin_corpora import builtin_corpus
+from .command_line import work_folder
 from .decoding import decoding_of
 from .prepared_data import PreparedData
 from .quickstart_steps import heading, options_of_training, show_kernels, show_samples, step, train_side_by_side

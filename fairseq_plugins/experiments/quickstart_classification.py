@@ -17,7 +17,7 @@ from ..scoring.metrics import Outputs, metric_named
 from ..terminal import table
 from . import configuration as configurations
 from . import processes, records, results
-from .command_line import builtin_corpus
+from .builtin_corpora import builtin_corpus
 from .decoding import decoding_of
 from .prepared_data import PreparedData
 from .quickstart_steps import heading, options_of_training, show_samples, step, train_side_by_side

@@ -13,7 +13,7 @@ from ..scoring.ngrams import ngram_log_probabilities
 from ..terminal import table
 from . import configuration as configurations
 from . import records, results
-from .command_line import builtin_corpus
+from .builtin_corpora import builtin_corpus
 from .processes import own_command
 from .quickstart_steps import heading, options_of_training, step, train_side_by_side
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.corpora.builtin import facts
+from fairseq_plugins.corpora import builtin
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import quickstart, quickstart_classification, quickstart_steps, records, results
 from fairseq_plugins.experiments.records import Record
@@ -137,13 +137,15 @@ def test_updates_are_those_of_the_tasks_own_configurations(tmp_path: Path, monke
 
 def test_a_bag_of_words_fails_where_order_decides(tmp_path: Path) -> None:
     """At about chance: two people are named in a sentence, and either may be the one who acts."""
-    examples = facts.generate("classification", sizes={"train": 2000, "valid": 1, "test": 400})
-    for split in "train", "test":
-        for folder, suffix, place in ("tokens", "input0", 0), ("raw", "label", 1):
-            path = tmp_path / folder / f"{split}.{suffix}"
-            path.parent.mkdir(exist_ok=True)
-            lines = (row[place].lower().replace(".", " .") for row in examples[split])
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    texts = builtin.read("classification")
+    (tmp_path / "tokens").mkdir()
+    (tmp_path / "raw").mkdir()
+    for split, size in ("train", 2000), ("test", 400):
+        rows = [line.split("\t") for line in texts[f"{split}.tsv"].splitlines()[1 : size + 1]]
+        sentences = "".join(f"{sentence.lower().replace('.', ' .')}\n" for sentence, _ in rows)
+        (tmp_path / "tokens" / f"{split}.input0").write_text(sentences, encoding="utf-8")
+        (tmp_path / "raw" / f"{split}.label").write_text("".join(f"{who}\n" for _, who in rows), encoding="utf-8")
     predicted = quickstart_classification.bag_of_words(tmp_path)
-    right = sum(one == row[1].lower() for one, row in zip(predicted, examples["test"], strict=True))
+    agents = [who for _, who in rows]
+    right = sum(one == other for one, other in zip(predicted, agents, strict=True))
     assert 0.3 < right / 400 < 0.65
