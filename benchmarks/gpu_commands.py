@@ -23,7 +23,7 @@ from gpu_cells import Cell, Figure, Plan
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import evaluate, fairseq_commands, train, training_statistics
-from fairseq_plugins.experiments.command_line import builtin_corpus
+from fairseq_plugins.experiments.builtin_corpora import builtin_corpus
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.scoring.bleu import SACREBLEU, TOKENIZED
 
@@ -277,14 +277,21 @@ def _data(plan: Plan) -> Path:
     data = plan.work / "data"
     if not (data / "preparation.json").is_file():
         text = plan.work / "text"
-        generate, prepare = builtin_corpus("translation", text, data, ["--bpe-size", 300 if plan.dry else 3000])
-        sizes = ["--train", 200, "--valid", 10, "--test", 10] if plan.dry else []
-        for command in ([*generate, *sizes], prepare):
-            status, output = _run(list(map(str, command)), plan, 100)
-            plan.write_log("data", output)
-            if status:
-                raise RuntimeError(_last_line(output))
+        write, prepare = builtin_corpus("translation", text, data, ["--bpe-size", 300 if plan.dry else 3000])
+        _run_or_raise(write, plan)
+        if plan.dry:
+            for file in text.iterdir():
+                lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+                file.write_text("".join(lines[: 200 if file.stem == "train" else 10]), encoding="utf-8")
+        _run_or_raise(prepare, plan)
     return data
+
+
+def _run_or_raise(command: Sequence[object], plan: Plan) -> None:
+    status, output = _run(list(map(str, command)), plan, 100)
+    plan.write_log("data", output)
+    if status:
+        raise RuntimeError(_last_line(output))
 
 
 def _configuration(system: str) -> Path:

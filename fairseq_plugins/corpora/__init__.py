@@ -14,7 +14,7 @@
 ``generated_sequences``             a kind: copy memory, and digits pixel by pixel
 ``running_text``                    a kind: running text for language models, ``fairseq-plugins prepare text``
 ``ptb``                             a data set, of running text
-``builtin``                         pairs, texts and labels out of grammars, without a download
+``builtin``                         pairs, texts and labels that lie in ``builtin_texts``, without a download
 ==================================  ================================================================================
 
 A new kind is a new file: a :class:`~fairseq_plugins.corpora.preparation.Preparation` with a ``kind`` that is the file's

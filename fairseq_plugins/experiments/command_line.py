@@ -1,20 +1,17 @@
-"""What commands share: the types of their options, their input, and the commands that they are made of."""
+"""What commands share: the types of their options, and their input."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
-from ..corpora.builtin import SUFFIXES, TEXT
 from ..errors import InputError, report_input_errors
 from ..files import lines_of, refuse_colon
 from ..startup import prepare_command
-from .builtin_corpora import COMMANDS
-from .processes import own_command
 
 
 def gpu_count(text: str) -> int:
@@ -66,17 +63,3 @@ def run_module(main: Callable[[list[str]], None]) -> None:
     """Runs the entry point of a module that only our own commands start, with what the command line says."""
     prepare_command()
     report_input_errors(lambda: main(sys.argv[1:]))
-
-
-def builtin_corpus(task: str, text: object, data: object, preparation: Sequence[object]) -> Sequence[list[object]]:
-    """The commands that write a built-in corpus to the folder ``text``, and prepare it in ``data``."""
-    if task in COMMANDS:
-        return COMMANDS[task](text, data, preparation)
-    generate = [sys.executable, "-m", "fairseq_plugins.corpora.builtin", "--task", task, "--output", text, "--seed", 1]
-    ending = ".txt" if task == TEXT else ""
-    files = [part for split in ("train", "valid", "test") for part in (f"--{split}", f"{text}/{split}{ending}")]
-    if task == TEXT:
-        return generate, [*own_command("prepare", "text"), *files, *preparation, "--output", data]
-    source, target = SUFFIXES[task]
-    prepare = [*own_command("prepare", "parallel"), "--src-lang", source, "--tgt-lang", target, *files, *preparation]
-    return generate, [*prepare, "--output", data]

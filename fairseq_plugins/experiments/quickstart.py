@@ -1,72 +1,189 @@
-"""``fairseq-plugins quickstart``: MC-RNN and RNNSearch trained side by side on a built-in corpus, scored and tried out.
+"""``fairseq-plugins quickstart``: two models trained side by side on a built-in corpus, scored and tried out.
 
 Every step is one of the commands that a user's own experiment takes; they are printed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 from ..command_parser import CommandParser
-from ..corpora.builtin import SUFFIXES, TEXT
-from ..errors import InputError
+from ..corpora.builtin import TEXT
+from ..errors import InputError, last_words
+from ..fairseq_program import environment
 from ..files import read_lines
 from ..package_files import CONFIGURATIONS
+from ..samples import spread
 from ..scoring.metrics import Metric, Outputs, metric_named
+from ..scoring.ngrams import ngram_log_probabilities
 from ..terminal import table
 from . import configuration as configurations
-from . import processes, record_groups, records, results
-from .command_line import builtin_corpus, work_folder
+from . import record_groups, records, results
+from .builtin_corpora import builtin_corpus
+from .command_line import work_folder
 from .decoding import decoding_of
+from .fairseq_commands import option
 from .prepared_data import PreparedData
-from .quickstart_steps import heading, options_of_training, show_kernels, show_samples, step, train_side_by_side
+from .processes import own_command, shown
+from .training_statistics import parse_statistics
 
 SYSTEMS = {"MC-RNN-3": "mc_rnn_3", "RNNSearch": "rnnsearch"}
+"""What the models of pairs are called → their configurations."""
 LEAD = 8
+SAMPLES = 5
+
+
+def word_for_word(data: PreparedData, text: Path) -> dict[str, Outputs]:
+    """The word-for-word translation of the test set, which the corpus has."""
+    return {"word for word": _outputs(data, list(read_lines(text / "test.word_for_word.en")))}
+
+
+def first_words(data: PreparedData, text: Path) -> dict[str, Outputs]:
+    """The beginnings of the articles."""
+    articles = read_lines(data.folder / "raw" / "test.article")
+    return {f"first {LEAD} words": _outputs(data, [" ".join(line.split()[:LEAD]) for line in articles])}
+
+
+def _outputs(data: PreparedData, lines: list[str]) -> Outputs:
+    return Outputs([data.pairs.tokenize_target(line) for line in lines], lines)
+
+
+def bag_of_words(data: PreparedData, text: Path) -> dict[str, Outputs]:
+    """What a logistic regression over counts of words makes of the test set: it sees no order."""
+    # Not at the head of the file: nothing else here needs it.
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    model = make_pipeline(CountVectorizer(token_pattern=r"\S+"), LogisticRegression(max_iter=1000))
+    texts = {split: list(read_lines(data.folder / "tokens" / f"{split}.input0")) for split in ("train", "test")}
+    model.fit(texts["train"], list(read_lines(data.folder / "raw" / "train.label")))
+    labels = list(map(str, model.predict(texts["test"])))
+    return {"bag of words": Outputs(labels, labels)}
+
+
+def ngrams(data: PreparedData, text: Path) -> dict[str, Outputs]:
+    """The probabilities that counts of words give the test set."""
+    train, test = (list(read_lines(data.folder / "tokens" / f"{split}.txt")) for split in ("train", "test"))
+    orders = {"unigrams": 1, "trigrams": 3}
+    return {name: Outputs(test, test, ngram_log_probabilities(train, test, order)) for name, order in orders.items()}
 
 
 @dataclass(frozen=True)
 class Task:
     """What differs between the built-in corpora."""
 
-    preparation: tuple[object, ...]
-    """Options of ``prepare parallel``."""
     configurations: str
     """The folder below ``configs``, and the work folder."""
-    names: tuple[str, str]
-    """What a source and the baseline are called."""
+    baselines: Callable[[PreparedData, Path], dict[str, Outputs]]
+    """Of the prepared data and the folder of the text: what a baseline is called → what it makes of the test set."""
     sentence: str
     """What the trained model is tried on."""
+    corpus: str
+    """The heading of the corpus."""
+    decoding: str
+    """The heading of the decoding."""
+    subtitle: str
+    """That of the report."""
+    notice: str
+    """What the report says of the corpus."""
+    systems: Mapping[str, str]
+    """What a model is called → its configuration. The first one is tried out at the end."""
+    preparation: tuple[object, ...] = ()
+    """Options of the preparation."""
+    evaluations: tuple[tuple[str, ...], ...] = ((),)
+    """Options of the evaluation: of one, or of several in turn."""
+    inputs: str = ""
+    """The test set's file of inputs, of which samples are shown; empty where there is nothing to show."""
+    names: tuple[str, ...] = ()
+    """What an input, the baseline and a reference are called in samples."""
+    program: str = ""
+    """The command that the trained model is tried by, which reads ``sentence``."""
 
 
 TASKS = {
     "translation": Task(
-        preparation=("--tokenizer", "moses", "--bpe-size", 3000),
         configurations="quickstart",
-        names=("German", "word for word"),
+        systems=SYSTEMS,
+        preparation=("--tokenizer", "moses", "--bpe-size", 3000),
+        baselines=word_for_word,
+        inputs="test.de",
+        names=("German", "word for word", "reference"),
+        corpus="A corpus from a grammar: sentences, tokens, BPE",
+        decoding="Translating the test set",
+        subtitle="MC-RNN and RNNSearch on the built-in corpus",
+        notice="A grammar made this corpus: it shows that everything works, and not which model is better.",
+        program="translate",
         sentence="Der Hund, den meine Schwester gefunden hat, ist sehr klug.",
     ),
     "summarization": Task(
-        preparation=("--tokenizer", "moses", "--lowercase", "--bpe-size", 1500, "--metric", "rouge"),
         configurations="quickstart_summarization",
-        names=("article", f"first {LEAD} words"),
+        systems=SYSTEMS,
+        preparation=("--tokenizer", "moses", "--lowercase", "--bpe-size", 1500, "--metric", "rouge"),
+        baselines=first_words,
+        inputs="test.article",
+        names=("article", f"first {LEAD} words", "reference"),
+        corpus="A corpus from a grammar: sentences, tokens, BPE",
+        decoding="Writing headlines for the test set",
+        subtitle="MC-RNN and RNNSearch on the built-in corpus",
+        notice="A grammar made this corpus: it shows that everything works, and not which model is better.",
+        program="translate",
         sentence="Shares on the stock exchange in Tokyo closed sharply lower on Monday as investors feared weak "
         "company profits, dealers said.",
+    ),
+    # A sentence names two people, and its class is the one who acts: word order decides.
+    "classification": Task(
+        configurations="quickstart_classification",
+        systems={"RCRN": "rcrn", "BiLSTM": "bilstm"},
+        baselines=bag_of_words,
+        inputs="test.input0",
+        names=("sentence", "bag of words", "who acts"),
+        corpus="Sentences from a grammar: who acts?",
+        decoding="Classifying the test set",
+        subtitle="RCRN and a BiLSTM on built-in sentences",
+        notice="A grammar made these sentences: they show that everything works, and not which model is better.",
+        program="predict",
+        sentence="It was the doctor whom the pilot thanked at the station on Monday.",
+    ),
+    TEXT: Task(
+        configurations="quickstart_language_model",
+        systems={"MC-RNN-3": "mc_rnn_3", "LSTM": "lstm"},
+        baselines=ngrams,
+        evaluations=((), ("--cache",)),
+        corpus="A text from a grammar: its words, each line's end among them",
+        decoding="Reading the test set, without and with the continuous cache",
+        subtitle="MC-RNN and an LSTM on the built-in text",
+        notice="A grammar made this text: it shows that everything works, and not which model is better.",
+        sentence="my brother",
     ),
 }
 
 
+def preset(task: Task, system: str) -> str:
+    """The path of a system's configuration."""
+    return str(CONFIGURATIONS / task.configurations / f"{task.systems[system]}.yaml")
+
+
+def updates(task: Task, system: str) -> int:
+    """For how many updates a system's configuration trains."""
+    return int(configurations.load(preset(task, system)).train["max-update"].text)
+
+
 _DESCRIPTION = """\
-Makes a small German-English corpus out of a grammar, trains MC-RNN and RNNSearch on it side by side on the CPU, scores
-both, and translates a sentence. Or the same with headlines for the first sentences of articles, RCRN and a BiLSTM that
-say who acts in a sentence, or language models of a text."""
+Trains MC-RNN and RNNSearch side by side on the CPU, on a small German-English corpus that a grammar made, scores both,
+and translates a sentence. Or the same with headlines for the first sentences of articles, RCRN and a BiLSTM that say
+who acts in a sentence, or language models of a text."""
 
 
 def parser() -> CommandParser:
@@ -77,9 +194,7 @@ def parser() -> CommandParser:
         ("", "--task summarization", "--max-update 50"),
         "Takes 5 to 6 minutes on 2 CPU cores (classification 1, language_model 2).",
     )
-    options.add_argument(
-        "--task", choices=(*TASKS, "classification", TEXT), default="translation", help="default: %(default)s"
-    )
+    options.add_argument("--task", choices=tuple(TASKS), default="translation", help="default: %(default)s")
     options.add_argument(
         "--sentence",
         metavar="TEXT",
@@ -112,112 +227,124 @@ def main(arguments: Sequence[str]) -> None:
         raise InputError(f"--max-update is {options.max_update}; it must be at least 1")
     # One thread for each of the two trainings; more would only get into each other's way.
     os.environ["OMP_NUM_THREADS"] = "1"
-    if options.task in ("classification", TEXT):
-        from . import quickstart_classification, quickstart_language_model
-
-        other = quickstart_language_model if options.task == TEXT else quickstart_classification
-        work = work_of(other.FOLDER, options.work, options.seed, other.SYSTEMS.values())
-        show_kernels()
-        return other.run(work, options.sentence, options.max_update, options.seed, options.record)
     task = TASKS[options.task]
-    work = work_of(task.configurations, options.work, options.seed, SYSTEMS.values())
+    work = work_of(task, options.work, options.seed)
     started = time.monotonic()
     show_kernels()
 
     text, data = work / "text", work / "data"
-    heading("A corpus from a grammar: sentences, tokens, BPE")
-    for preparing in builtin_corpus(options.task, text, data, task.preparation):
-        step(preparing)
+    heading(task.corpus)
+    for command in builtin_corpus(options.task, text, data, task.preparation):
+        step(command)
 
     heading("Training both models, one thread each")
-    limit = options_of_training(options.max_update, options.seed)
-    places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in SYSTEMS.items()}
+    places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in task.systems.items()}
+    changes = {"--max-update": options.max_update, "--seed": options.seed}
+    limit = [part for name, value in changes.items() if value is not None for part in (name, value)]
     train_side_by_side(
-        {name: [*processes.own_command("train"), preset(task, name), *place, *limit] for name, place in places.items()},
-        {name: updates(task, name) for name in SYSTEMS},
+        {name: [*own_command("train"), preset(task, name), *place, *limit] for name, place in places.items()},
+        {name: updates(task, name) for name in places},
     )
 
-    heading("Translating the test set" if options.task == "translation" else "Writing headlines for the test set")
+    heading(task.decoding)
+    keep = ["--record"] if options.record else []
     for name, place in places.items():
-        step(
-            [*processes.own_command("evaluate"), preset(task, name), *place, *(["--record"] if options.record else [])]
+        for variant in task.evaluations:
+            step([*own_command("evaluate"), preset(task, name), *place, *variant, *keep])
+
+    prepared = PreparedData.load(data)
+    metric = metric_named(prepared.preparation.metric)
+    decoding = decoding_of(metric)
+    references = decoding.references(prepared, "test")
+    baselines = task.baselines(prepared, text)
+    works = {name: work / name.replace(" ", "_") for name in baselines}
+    for name, outputs in baselines.items():
+        results.write(works[name], metric.scores(outputs, references))
+        if options.record:
+            records.record_baseline(task.configurations, works[name].name, results.load(works[name]))
+    works |= {name: work / model for name, model in task.systems.items()}
+    if task.inputs:
+        source, baseline, target = task.names
+        outputs_of = {name: decoding.read(works[name] / "generate", prepared, "test") for name in task.systems}
+        show_samples(
+            {
+                source: list(read_lines(data / "raw" / task.inputs)),
+                target: references.text[0],
+                baseline: baselines[baseline].text,
+                **{name: outputs.text for name, outputs in outputs_of.items()},
+            }
         )
 
-    source, target = SUFFIXES[options.task]
-    output = f"test.{target}"
-    written = {name: list(read_lines(work / model / "generate" / output)) for name, model in SYSTEMS.items()}
-    sources = list(read_lines(data / "raw" / f"test.{source}"))
-    if options.task == "translation":
-        baseline = list(read_lines(text / "test.word_for_word.en"))
-    else:
-        baseline = [" ".join(line.split()[:LEAD]) for line in sources]
-    references = list(read_lines(data / "raw" / output))
-    show_samples({task.names[0]: sources, "reference": references, task.names[1]: baseline, **written})
-    heading("Scores on the test set")
-    works = {task.names[1]: work / task.names[1].replace(" ", "_")}
-    prepared = PreparedData.load(data)
-    score(works[task.names[1]], prepared, baseline)
-    if options.record:
-        found = results.load(works[task.names[1]])
-        records.record_baseline(task.configurations, task.names[1].replace(" ", "_"), found)
-    works |= {name: work / model for name, model in SYSTEMS.items()}
-    rows, explanations = results.overview(works)
-    notes = add_recorded(rows, task, metric_named(prepared.preparation.metric), options.max_update is None)
-    print(table(rows), *explanations, *notes, sep="\n")
+    heading(f"{'Perplexity of' if options.task == TEXT else 'Scores on'} the test set")
+    rows, notes = results.overview(works)
+    if options.task == TEXT:
+        add_cache(rows, works)
+    if task.program == "translate":
+        notes += add_recorded(rows, task, metric, options.max_update is None)
+    print(table(rows), *notes, sep="\n")
 
     heading("A report")
     page = work / "report.html"
+    named = [f"{name}={folder}" for name, folder in works.items()]
+    title = f"Quick start: {options.task.replace('_', ' ')}"
     step(
-        [*processes.own_command("report"), *(f"{name}={folder}" for name, folder in works.items()), "--output", page]
-        + ["--title", f"Quick start: {options.task}", "--subtitle", "MC-RNN and RNNSearch on the built-in corpus"]
-        + ["--notice", "A grammar made this corpus: it shows that everything works, and not which model is better."]
+        [*own_command("report"), *named, "--output", page]
+        + ["--title", title, "--subtitle", task.subtitle, "--notice", task.notice]
     )
 
-    heading("Your sentence")
-    checkpoint = work / SYSTEMS["MC-RNN-3"] / "checkpoints" / "checkpoint_best.pt"
-    command = [*processes.own_command("translate"), str(checkpoint)]
-    sentence = options.sentence or task.sentence
-    print(f"$ echo {processes.shown([sentence])} | {processes.shown(command)}", flush=True)
-    translated = subprocess.run(command, input=sentence + "\n", stdout=subprocess.PIPE, text=True)
-    if translated.returncode != 0:
-        sys.exit(translated.returncode)
-    print(translated.stdout, end="")
+    try_out(task, work, options.sentence or task.sentence)
     print(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes. Checkpoints, logs and results.json: {work}")
-    print(f"The report, with learning curves and what the models attended to: {page}")
+    if task.program == "translate":
+        print(f"The report, with learning curves and what the models attended to: {page}")
 
 
-def preset(task: Task, system: str) -> str:
-    """The path of a system's configuration."""
-    return str(CONFIGURATIONS / task.configurations / f"{SYSTEMS[system]}.yaml")
-
-
-def updates(task: Task, system: str) -> int:
-    """For how many updates a system's configuration trains."""
-    return int(configurations.load(preset(task, system)).train["max-update"].text)
-
-
-def work_of(name: str, given: Path | None, seed: int | None, systems: Iterable[str]) -> Path:
+def work_of(task: Task, folder: Path | None, seed: int | None) -> Path:
     """The work folder of a quick start.
 
     Args:
-        name: of the folder below ``work``, unless one is given
-        given: ``--work``
+        task: whose name it has below ``work``
+        folder: ``--work``, another one
         seed: ``--seed``
-        systems: the folders of the trainings
 
     Raises:
         InputError: a model in the folder was trained with another seed.
     """
-    default = Path("work") / name
+    default = Path("work") / task.configurations
     if seed is not None:
         # Trainings go on where they stopped: another seed is another folder.
-        default = default.with_name(f"{name}_seed_{seed}")
-    work = work_folder(given or default)
-    for model in systems:
-        known = results.load(work / model).get("seed")
-        if seed is not None and known not in (None, seed):
-            raise InputError(f"{work / model} was trained with seed {known}, not {seed}; name another folder by --work")
+        default = default.with_name(f"{default.name}_seed_{seed}")
+    work = work_folder(folder or default)
+    for model in task.systems.values():
+        seed_before = results.load(work / model).get("seed")
+        if seed is not None and seed_before not in (None, seed):
+            raise InputError(
+                f"{work / model} was trained with seed {seed_before}, not {seed}; name another folder by --work"
+            )
     return work
+
+
+def try_out(task: Task, work: Path, sentence: str) -> None:
+    """Has the first of the trained models say something of a sentence, or go on with it."""
+    name, model = next(iter(task.systems.items()))
+    checkpoint = work / model / "checkpoints" / "checkpoint_best.pt"
+    if not task.program:
+        heading(f"Text of {name}'s own")
+        step([*own_command("generate-text"), checkpoint, "--tokens", 40, "--prompt", sentence, "--gpus", 0])
+        return
+    heading("Your sentence")
+    command = [*own_command(task.program), str(checkpoint)]
+    print(f"$ echo {shown([sentence])} | {shown(command)}", flush=True)
+    finished = subprocess.run(command, input=sentence + "\n", stdout=subprocess.PIPE, text=True)
+    if finished.returncode != 0:
+        sys.exit(finished.returncode)
+    print(finished.stdout, end="")
+
+
+def add_cache(rows: list[dict[str, Any]], works: Mapping[str, Path]) -> None:
+    """Adds the perplexity with the continuous cache to the rows of the scores, in a column of its own."""
+    for row in rows:
+        with_cache = results.load(works[row["system"]]).get("subsets", {}).get("test with cache", {})
+        row["with the cache"] = with_cache.get("perplexity")
 
 
 def add_recorded(
@@ -225,7 +352,7 @@ def add_recorded(
     task: Task,
     metric: Metric,
     is_whole: bool,
-    known: Sequence[records.Record] | None = None,
+    runs: Sequence[records.Record] | None = None,
 ) -> list[str]:
     """Adds the recorded mean and range of each model to the rows of the scores, in a column of its own.
 
@@ -234,19 +361,19 @@ def add_recorded(
         task: of the quick start
         metric: whose main number is compared
         is_whole: whether the models were trained for as long as their configurations say
-        known: the recorded runs; those of the project unless they are given
+        runs: the recorded ones; None for those of the project
 
     Returns:
         What to say below the table.
     """
     column, notes, is_compared = metric.main, [], False
-    known = records.load_all() if known is None else known
+    runs = records.load_all() if runs is None else runs
     for row in rows:
-        found = None
-        if row["system"] in SYSTEMS:
-            found = record_groups.group_of(configurations.load(preset(task, row["system"])), known)
-        figure = found and found.figure(column.key)
-        row[f"recorded {column.label}"] = figure and recorded(figure, column.form)
+        group = None
+        if row["system"] in task.systems:
+            group = record_groups.group_of(configurations.load(preset(task, row["system"])), runs)
+        figure = group and group.figure(column.key)
+        row[f"recorded {column.label}"] = figure and _text_of(figure, column.form)
         is_compared = is_compared or figure is not None
         if figure and is_whole and row[column.label] is not None:
             worst = (min if column.higher_is_better else max)(figure.values)
@@ -261,15 +388,98 @@ def add_recorded(
     return notes
 
 
-def recorded(figure: record_groups.Figure, form: str) -> str:
+def _text_of(figure: record_groups.Figure, form: str) -> str:
     """``93.34, from 92.19 to 93.74 (10 runs)``, or ``93.34 (one run)``."""
     mean = "" if figure.deviation is None else f"{figure.mean:{form}}, from "
     return f"{mean}{figure.range(form)} ({figure.runs})"
 
 
-def score(work: Path, data: PreparedData, baseline: list[str]) -> None:
-    """Writes the scores of the baseline's text of the test set, in a work folder of its own."""
-    metric = metric_named(data.preparation.metric)
-    references = decoding_of(metric).references(data, "test")
-    tokens = [data.pairs.tokenize_target(line) for line in baseline]
-    results.write(work, metric.scores(Outputs(tokens, baseline), references))
+def heading(title: str) -> None:
+    """Prints a step's title."""
+    print(f"\n== {title} ==", flush=True)
+
+
+def step(command: Sequence[object]) -> None:
+    """Prints and runs one command, whose errors speak for themselves."""
+    arguments = [str(part) for part in command]
+    print(f"$ {shown(arguments)}", flush=True)
+    if status := subprocess.run(arguments, env=environment()).returncode:
+        sys.exit(status)
+
+
+def show_kernels() -> None:
+    """Says on which kernels the trainings will run, and compiles them, so that not both trainings wait for it."""
+    from ..kernels.summary import summary  # imports PyTorch
+
+    print(summary(), flush=True)
+
+
+def train_side_by_side(systems: dict[str, Sequence[object]], totals: dict[str, int]) -> None:
+    """Runs one training command for each system at the same time, and shows how far they are.
+
+    Args:
+        systems: the command of each
+        totals: for how many updates each trains, unless its command says ``--max-update``
+
+    Raises:
+        InputError: one of them failed; the others are stopped.
+    """
+
+    async def train_all() -> None:
+        trainings = [
+            asyncio.create_task(_train(name, [str(part) for part in command], totals[name], position))
+            for position, (name, command) in enumerate(systems.items())
+        ]
+        try:
+            await asyncio.gather(*trainings)
+        finally:
+            for training in trainings:
+                training.cancel()
+            await asyncio.gather(*trainings, return_exceptions=True)
+
+    asyncio.run(train_all())
+
+
+async def _train(name: str, command: list[str], total: int, position: int) -> None:
+    """One training: a bar on a terminal, and a line at the end of each epoch."""
+    tqdm.write(f"$ {shown(command)}")
+    total = int(option(command, "--max-update") or total)
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        limit=1 << 20,
+        env=environment(),
+    )
+    last_lines: list[str] = []
+    bar = tqdm(desc=name, total=total, position=position, unit=" updates", disable=None, leave=False)
+    try:
+        while process.stdout and (raw := await process.stdout.readline()):
+            line = raw.decode("utf-8", errors="replace")
+            last_lines = [*last_lines[-30:], line]
+            statistics = parse_statistics(line)
+            if statistics is None:
+                continue
+            done = int(statistics["num_updates"])
+            bar.update(done - bar.n)
+            if statistics["split"] == "valid":
+                measure = "accuracy" if "accuracy" in statistics else "ppl"
+                label = "perplexity" if measure == "ppl" else measure
+                tqdm.write(f"{name}: {done:,} of {total:,} updates, development {label} {statistics[measure]:.2f}")
+        status = await process.wait()
+    finally:
+        bar.close()
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+            await process.wait()
+    if status != 0:
+        raise InputError(f"{name}: {command[0]} ended with exit status {status}: {last_words(last_lines)}")
+
+
+def show_samples(lines: Mapping[str, Sequence[str]]) -> None:
+    """Some sentences of the test set, spread over it, with everything that was made of them."""
+    heading("Samples of the test set")
+    count = len(next(iter(lines.values())))
+    width = max(map(len, lines))
+    for number in spread(count, SAMPLES):
+        print("\n".join(f"{name:>{width}}  {sentences[number]}" for name, sentences in lines.items()), end="\n\n")

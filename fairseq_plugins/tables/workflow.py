@@ -20,7 +20,8 @@ from typing import Any
 from ..command_parser import CommandParser
 from ..errors import InputError
 from ..experiments import configuration as configurations
-from ..experiments.command_line import builtin_corpus, gpu_count, started, work_folder
+from ..experiments.builtin_corpora import builtin_corpus
+from ..experiments.command_line import gpu_count, started, work_folder
 from ..experiments.fairseq_commands import available_gpus, option
 from ..experiments.processes import only_one, own_command, shown
 from ..fairseq_program import environment

@@ -1,512 +1,63 @@
-"""The built-in corpus: what it promises about its splits, and that its German and English are right."""
+"""The built-in corpora: they are written whole, where nothing is lost, and an installed copy has them."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-import random
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import sacrebleu
 
-from fairseq_plugins.corpora.builtin import (
-    SIZES,
-    english,
-    generate_summarization,
-    generate_translation,
-    german,
-    labelled,
-    tokens,
-    word_for_word,
-)
-from fairseq_plugins.corpora.builtin.__main__ import main
-from fairseq_plugins.corpora.builtin.gloss import glosses
-from fairseq_plugins.corpora.builtin.lexicon import ADJECTIVES, FRAMES, MODALS, NOUNS, PLACES, Adjective, Frame, Phrase
-from fairseq_plugins.corpora.builtin.meaning import Clause, Location, NounPhrase
-from fairseq_plugins.corpora.builtin.sentences import Sampler, written
-from fairseq_plugins.corpora.builtin.splits import split
+from fairseq_plugins.corpora import builtin
 from fairseq_plugins.errors import InputError
 from tests.commands import CHECKOUT, run_command
 
-Corpus = dict[str, list[tuple[str, str]]]
+TEXTS = Path("fairseq_plugins", "corpora", "builtin_texts")
+SIZES = {"train": 12000, "valid": 500, "test": 500}
 
 
-@pytest.fixture(scope="module")
-def translation() -> Corpus:
-    return generate_translation()
+def test_the_command_writes_a_corpus(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fairseq_plugins.corpora.builtin", "--task", "translation"]
+    finished = subprocess.run([*command, "--output", tmp_path / "text"], capture_output=True, text=True, check=True)
+    assert finished.stdout.splitlines() == [
+        f"{tmp_path}/text: 12000 train, 500 valid, 500 test",
+        "de: 1141 types, 13.2 tokens a line",
+        "en: 777 types, 12.6 tokens a line",
+        "word for word with the lexicon: 27.9 BLEU on test",
+    ]
+    files = {path.name: path.read_bytes().decode("utf-8") for path in (tmp_path / "text").iterdir()}
+    assert files == builtin.read("translation")
+    lines = {name: text.count("\n") for name, text in files.items()}
+    pairs = {f"{name}.{side}": size for name, size in SIZES.items() for side in ("de", "en")}
+    assert lines == {**pairs, "test.word_for_word.en": 500}
 
 
-@pytest.fixture(scope="module")
-def summarization() -> Corpus:
-    return generate_summarization()
+@pytest.mark.parametrize("task", builtin.COLUMNS)
+def test_tables_have_the_columns(task: str) -> None:
+    texts = builtin.read(task)
+    assert sorted(texts) == ["test.tsv", "train.tsv", "valid.tsv"]
+    for text in texts.values():
+        rows = [line.split("\t") for line in text.splitlines()]
+        assert tuple(rows[0]) == builtin.COLUMNS[task] and {len(row) for row in rows} == {len(rows[0])}
 
 
-def _differences(first: tuple[str, ...], second: tuple[str, ...]) -> int:
-    if len(first) != len(second):
-        return max(len(first), len(second))
-    return sum(one != other for one, other in zip(first, second, strict=True))
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("corpus", ["translation", "summarization"])
-def test_sizes_and_unique_sources(corpus: str, request: pytest.FixtureRequest) -> None:
-    splits = request.getfixturevalue(corpus)
-    assert {name: len(pairs) for name, pairs in splits.items()} == dict(SIZES)
-    sources = Counter(tokens(source) for pairs in splits.values() for source, _ in pairs)
-    assert max(sources.values()) == 1
-
-
-@pytest.mark.parametrize("corpus", ["translation", "summarization"])
-def test_held_out_sources_differ_from_training_by_more_than_one_word(
-    corpus: str, request: pytest.FixtureRequest
-) -> None:
-    splits = request.getfixturevalue(corpus)
-    training: dict[int, list[tuple[str, ...]]] = {}
-    for source, _ in splits["train"]:
-        words = tokens(source)
-        training.setdefault(len(words), []).append(words)
-    chosen = random.Random(0).sample(splits["test"], 40) + random.Random(1).sample(splits["valid"], 20)
-    for source, _ in chosen:
-        words = tokens(source)
-        assert min((_differences(words, other) for other in training.get(len(words), [])), default=2) >= 2, source
-
-
-def test_a_small_grammar_still_keeps_near_copies_apart() -> None:
-    generator = random.Random(3)
-
-    def draw() -> tuple[str, str]:
-        sentence = " ".join(generator.choice("abcdef") for _ in range(5))
-        return sentence, sentence
-
-    result = split(draw, lambda pair: True, {"train": 300, "valid": 10, "test": 10})
-    held_out = [tokens(pair[0]) for name in ("valid", "test") for pair in result[name]]
-    nearest = [min(_differences(tokens(pair[0]), other) for other in held_out) for pair in result["train"]]
-    # With six words in five places such pairs are certain to come up, so that 2 shows that they were refused.
-    assert min(nearest) == 2
-    with pytest.raises(InputError, match="ask for fewer"):
-        split(draw, lambda pair: True, {"train": 10000, "valid": 10, "test": 10})
-
-
-def test_types_and_lengths(translation: Corpus) -> None:
-    for side in (0, 1):
-        words = [
-            word for pairs in translation.values() for pair in pairs for word in tokens(pair[side]) if word.isalpha()
-        ]
-        assert len(set(words)) >= 400
-    lengths = [len([word for word in tokens(source) if word[0].isalpha()]) for source, _ in translation["train"]]
-    assert sum(lengths) / len(lengths) >= 8
-    assert all(8 <= len(tokens(source)) <= 19 for pairs in translation.values() for source, _ in pairs)
-
-
-def test_the_words_of_the_test_set_are_known_from_training(translation: Corpus) -> None:
-    known = {word for source, _ in translation["train"] for word in tokens(source)}
-    test = [word for source, _ in translation["test"] for word in tokens(source)]
-    assert sum(word not in known for word in test) / len(test) < 0.005
+def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    for _ in range(2):
+        builtin.write("language_model", folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["test.txt", "train.txt", "valid.txt"]
+    (folder / "thesis").write_text("the only copy", encoding="utf-8")
+    with pytest.raises(InputError, match="corpus holds thesis, which is not of this corpus: name another folder"):
+        builtin.write("language_model", folder)
+    with pytest.raises(InputError, match="thesis is a file: name another folder for --output"):
+        builtin.write("language_model", folder / "thesis")
+    assert (folder / "thesis").read_text(encoding="utf-8") == "the only copy"
 
 
 @pytest.mark.system
-def test_same_source_never_has_two_translations() -> None:
-    sampler = Sampler(random.Random(5))
-    translations: dict[str, set[str]] = {}
-    for _ in range(6000):
-        source, target = sampler.sentence()
-        translations.setdefault(source, set()).add(target)
-    ambiguous = {source: targets for source, targets in translations.items() if len(targets) > 1}
-    assert not ambiguous
-
-
-def test_word_for_word_knows_every_word_and_scores_low(translation: Corpus) -> None:
-    unknown = {
-        word
-        for pairs in translation.values()
-        for source, _ in pairs
-        for word in source.rstrip(".?").replace(",", "").split()
-        if word not in glosses() and word[:1].lower() + word[1:] not in glosses()
-    }
-    assert not unknown
-    output = [word_for_word(source) for source, _ in translation["test"]]
-    score = sacrebleu.corpus_bleu(output, [[target for _, target in translation["test"]]]).score
-    assert 10 < score <= 40
-
-
-def test_word_for_word() -> None:
-    assert word_for_word("Gestern hat der Mann einen Apfel gegessen.") == "Yesterday has the man an apple eaten."
-    assert word_for_word("Die Frau ruft heute Abend einundzwanzig Kinder an.").startswith(
-        "The woman calls today evening"
-    )
-
-
-def _digest(corpus: Corpus) -> str:
-    return hashlib.sha256(repr(sorted(corpus.items())).encode()).hexdigest()
-
-
-def test_same_seed_same_corpus_whatever_the_hash_seed() -> None:
-    sizes = {"train": 300, "valid": 20, "test": 20}
-    code = (
-        "import hashlib; from fairseq_plugins.corpora.builtin import *\n"
-        f"corpora = [make(7, {sizes!r}) for make in (generate_translation, generate_summarization)]\n"
-        "print(*(hashlib.sha256(repr(sorted(c.items())).encode()).hexdigest() for c in corpora))"
-    )
-    expected = [_digest(make(7, sizes)) for make in (generate_translation, generate_summarization)]
-    environment = {**os.environ, "PYTHONHASHSEED": "1"}
-    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert result.stdout.split() == expected
-    assert _digest(generate_translation(8, sizes)) != expected[0]
-
-
-@pytest.mark.parametrize(
-    ("corpus", "digest"),
-    [
-        ("translation", "dd5ded19d65086083baf79b8c4fe86690ecdbd65e65473c84394d485a8d6b4d2"),
-        ("summarization", "6f52e17c1f43b9eb885d130593bb9733a2627e448272949637552044f4dd9616"),
-    ],
-)
-def test_the_corpora_of_seed_1_never_change(corpus: str, digest: str, request: pytest.FixtureRequest) -> None:
-    """Recorded results are of these sentences."""
-    splits = request.getfixturevalue(corpus)
-    lines = [line for name in ("train", "valid", "test") for pair in splits[name] for line in pair]
-    if corpus == "translation":
-        lines += [word_for_word(source) for source, _ in splits["test"]]
-    assert hashlib.sha256("\n".join(lines).encode()).hexdigest() == digest
-
-
-def test_an_installed_copy_has_its_words(tmp_path: Path) -> None:
+def test_an_installed_copy_has_its_texts(tmp_path: Path) -> None:
     # What setup.py writes beside itself goes elsewhere.
     command = ["python", "setup.py", "egg_info", "--egg-base", tmp_path, "build", "--build-base", tmp_path]
     run_command([*command, "--build-lib", tmp_path / "lib"], cwd=CHECKOUT)
-    words = Path("fairseq_plugins", "corpora", "builtin", "words")
-    there, here = ({path.name for path in (root / words).iterdir()} for root in (tmp_path / "lib", CHECKOUT))
-    assert there == here != set()
-
-
-def test_headlines(summarization: Corpus) -> None:
-    for pairs in summarization.values():
-        assert all(5 <= len(headline.split()) <= 9 for _, headline in pairs)
-        assert all(article.endswith(".") and not headline.endswith(".") for article, headline in pairs)
-    articles = [len(tokens(article)) for article, _ in summarization["train"]]
-    headlines = [len(tokens(headline)) for _, headline in summarization["train"]]
-    assert sum(articles) > 3 * sum(headlines)
-    # A headline is no copy of the article's beginning.
-    lead = [article.split()[: len(headline.split())] == headline.split() for article, headline in summarization["test"]]
-    assert not any(lead)
-
-
-# German and English ----------------------------------------------------------------------------------------
-
-
-def _frame(german_infinitive: str, english_base: str = "") -> Frame:
-    return next(
-        frame
-        for frame in FRAMES
-        if frame.german.particle + frame.german.infinitive == german_infinitive
-        and english_base in ("", frame.english.base)
-    )
-
-
-def _adjective(word: str) -> Adjective:
-    return next(adjective for adjective in ADJECTIVES if adjective.english == word)
-
-
-def _the(noun: str, **options: object) -> NounPhrase:
-    return NounPhrase(noun=NOUNS[noun], **options)
-
-
-@pytest.mark.parametrize(
-    ("noun", "determiner", "plural", "forms"),
-    [
-        ("Mann", "definite", False, ("der alte Mann", "den alten Mann", "dem alten Mann", "des alten Mannes")),
-        ("Mann", "indefinite", False, ("ein alter Mann", "einen alten Mann", "einem alten Mann", "eines alten Mannes")),
-        ("Mann", "definite", True, ("die alten Männer", "die alten Männer", "den alten Männern", "der alten Männer")),
-        ("Mann", "indefinite", True, ("alte Männer", "alte Männer", "alten Männern", "alter Männer")),
-        ("Frau", "definite", False, ("die alte Frau", "die alte Frau", "der alten Frau", "der alten Frau")),
-        ("Frau", "negative", False, ("keine alte Frau", "keine alte Frau", "keiner alten Frau", "keiner alten Frau")),
-        ("Auto", "this", False, ("dieses alte Auto", "dieses alte Auto", "diesem alten Auto", "dieses alten Autos")),
-        ("Auto", "indefinite", False, ("ein altes Auto", "ein altes Auto", "einem alten Auto", "eines alten Autos")),
-        ("Auto", "definite", True, ("die alten Autos", "die alten Autos", "den alten Autos", "der alten Autos")),
-        (
-            "Student",
-            "definite",
-            False,
-            ("der alte Student", "den alten Studenten", "dem alten Studenten", "des alten Studenten"),
-        ),
-        (
-            "Holzhaus",
-            "definite",
-            False,
-            ("das alte Holzhaus", "das alte Holzhaus", "dem alten Holzhaus", "des alten Holzhauses"),
-        ),
-    ],
-)
-def test_cases_and_adjective_endings(noun: str, determiner: str, plural: bool, forms: tuple[str, ...]) -> None:
-    phrase = _the(noun, determiner=determiner, plural=plural, adjective=_adjective("old"))
-    assert tuple(" ".join(german.noun_phrase(phrase, case)) for case in ("nom", "acc", "dat", "gen")) == forms
-
-
-def test_strong_endings_without_article() -> None:
-    coffee = _the("Kaffee", determiner="none", adjective=_adjective("cold"))
-    milk = _the("Milch", determiner="none", adjective=_adjective("cold"))
-    assert german.noun_phrase(coffee, "acc") == ["kalten", "Kaffee"]
-    assert german.noun_phrase(milk, "dat") == ["kalter", "Milch"]
-    assert german.noun_phrase(
-        _the("Buch", determiner="none", plural=True, count=21, adjective=_adjective("new")), "acc"
-    ) == [
-        "einundzwanzig",
-        "neue",
-        "Bücher",
-    ]
-
-
-def test_stems_and_persons_of_verbs() -> None:
-    def forms(name: str) -> list[str]:
-        return [german.present(_frame(name).german, person) for person in ("1s", "2s", "3s", "1p", "3p")]
-
-    assert forms("lesen") == ["lese", "liest", "liest", "lesen", "lesen"]
-    assert forms("warten") == ["warte", "wartest", "wartet", "warten", "warten"]
-    assert forms("finden") == ["finde", "findest", "findet", "finden", "finden"]
-    assert forms("füttern") == ["füttere", "fütterst", "füttert", "füttern", "füttern"]
-    assert forms("mögen") == ["mag", "magst", "mag", "mögen", "mögen"]
-    assert forms("einladen") == ["lade", "lädst", "lädt", "laden", "laden"]
-    assert forms("tragen") == ["trage", "trägst", "trägt", "tragen", "tragen"]
-    assert forms("tanzen") == ["tanze", "tanzt", "tanzt", "tanzen", "tanzen"]
-    assert forms("öffnen") == ["öffne", "öffnest", "öffnet", "öffnen", "öffnen"]
-
-
-ME = NounPhrase(pronoun=True, number_and_person="1s")
-CALL = Clause(
-    _frame("anrufen"),
-    NounPhrase(noun=NOUNS["Vater"], determiner="possessive", possessor="1s"),
-    accusative=NounPhrase(noun=NOUNS["Arzt"]),
-)
-
-
-def _german_main(clause: Clause) -> str:
-    return written([*german.main_clause(clause), "."])
-
-
-def _english_main(clause: Clause) -> str:
-    return written([*english.statement(clause), "."])
-
-
-def test_separable_verbs() -> None:
-    assert _german_main(CALL) == "Mein Vater ruft den Arzt an."
-    assert " ".join(german.subordinate(CALL)) == "mein Vater den Arzt anruft"
-    assert " ".join(german.infinitive(CALL)) == "den Arzt anzurufen"
-    assert _german_main(replace(CALL, tense="perfect")) == "Mein Vater hat den Arzt angerufen."
-    assert _english_main(replace(CALL, tense="perfect")) == "My father called the doctor."
-    assert _german_main(replace(CALL, tense="modal", modal=MODALS[1])) == "Mein Vater muss den Arzt anrufen."
-    assert (
-        _english_main(replace(CALL, tense="modal", modal=MODALS[1], negated=True))
-        == "My father does not have to call the doctor."
-    )
-
-
-def test_verb_second_and_verb_final() -> None:
-    clause = replace(CALL, tense="perfect", time=Phrase("gestern", "yesterday"), front="time")
-    assert _german_main(clause) == "Gestern hat mein Vater den Arzt angerufen."
-    assert _english_main(clause) == "Yesterday my father called the doctor."
-    assert " ".join(german.subordinate(replace(clause, front="subject"))) == "mein Vater gestern den Arzt angerufen hat"
-    assert _german_main(replace(clause, front="accusative")) == "Den Arzt hat mein Vater gestern angerufen."
-    assert _english_main(replace(clause, front="accusative")) == "My father called the doctor yesterday."
-
-
-def test_negation_and_questions_with_do() -> None:
-    clause = replace(CALL, tense="perfect", negated=True)
-    assert _german_main(clause) == "Mein Vater hat den Arzt nicht angerufen."
-    assert _english_main(clause) == "My father did not call the doctor."
-    assert _english_main(replace(CALL, negated=True)) == "My father does not call the doctor."
-    nobody = replace(clause, accusative=_the("Arzt", determiner="negative"))
-    assert _german_main(nobody) == "Mein Vater hat keinen Arzt angerufen."
-    assert _english_main(nobody) == "My father did not call a doctor."
-    question = replace(CALL, tense="perfect", front="question")
-    assert " ".join(english.question(question)) == "did my father call the doctor"
-    assert " ".join(german.verb_first(question)) == "hat mein Vater den Arzt angerufen"
-
-
-def test_relative_clauses_have_the_case_of_their_gap() -> None:
-    def described(head: NounPhrase, clause: Clause) -> tuple[str, str]:
-        phrase = replace(head, relative=clause)
-        likes = Clause(_frame("kennen"), phrase, accusative=_the("Koch"))
-        return _german_main(likes), _english_main(likes)
-
-    father = _the("Vater", determiner="possessive", possessor="1s")
-    man, woman = _the("Mann"), _the("Frau")
-    assert described(man, Clause(_frame("sehen"), father, "perfect", accusative=man, gap="accusative")) == (
-        "Der Mann, den mein Vater gesehen hat, kennt den Koch.",
-        "The man whom my father saw knows the cook.",
-    )
-    assert described(woman, Clause(_frame("helfen"), father, "perfect", dative=woman, gap="dative")) == (
-        "Die Frau, der mein Vater geholfen hat, kennt den Koch.",
-        "The woman whom my father helped knows the cook.",
-    )
-    women = _the("Frau", plural=True)
-    assert described(women, Clause(_frame("danken"), father, "perfect", dative=women, gap="dative")) == (
-        "Die Frauen, denen mein Vater gedankt hat, kennen den Koch.",
-        "The women whom my father thanked know the cook.",
-    )
-    assert described(
-        man, Clause(_frame("warten", "wait"), father, "perfect", prepositional=man, gap="prepositional")
-    ) == (
-        "Der Mann, auf den mein Vater gewartet hat, kennt den Koch.",
-        "The man whom my father waited for knows the cook.",
-    )
-    assert described(man, Clause(_frame("lachen"), man, "perfect", prepositional=_the("Film"), gap="subject")) == (
-        "Der Mann, der über den Film gelacht hat, kennt den Koch.",
-        "The man who laughed about the film knows the cook.",
-    )
-
-
-def test_prepositions_contract_and_govern_cases() -> None:
-    def place(noun: str, direction: bool) -> tuple[str, str]:
-        entry = next(place for place in PLACES if place.noun.german == noun)
-        where = Location(place=entry, phrase=NounPhrase(noun=entry.noun), direction=direction)
-        return " ".join(german.location(where)), " ".join(english.location(where))
-
-    assert place("Garten", False) == ("im Garten", "in the garden")
-    assert place("Garten", True) == ("in den Garten", "into the garden")
-    assert place("Küche", False) == ("in der Küche", "in the kitchen")
-    assert place("Bahnhof", True) == ("zum Bahnhof", "to the station")
-    assert place("Museum", True) == ("ins Museum", "to the museum")
-    where = Location(place=PLACES[1], phrase=NounPhrase(noun=PLACES[1].noun))
-    relative = _the("Garten", relative=Clause(_frame("schlafen"), ME, gap="place", location=where))
-    assert " ".join(german.preposition("in", relative, "dat")).startswith("in dem Garten , in dem ich schlafe")
-
-
-@pytest.mark.parametrize(
-    ("value", "german_word", "english_word"),
-    [
-        (12, "zwölf", "twelve"),
-        (16, "sechzehn", "sixteen"),
-        (17, "siebzehn", "seventeen"),
-        (21, "einundzwanzig", "twenty-one"),
-        (37, "siebenunddreißig", "thirty-seven"),
-        (90, "neunzig", "ninety"),
-        (100, "hundert", "a hundred"),
-        (266, "zweihundertsechsundsechzig", "two hundred and sixty-six"),
-        (912, "neunhundertzwölf", "nine hundred and twelve"),
-    ],
-)
-def test_numbers(value: int, german_word: str, english_word: str) -> None:
-    assert german.number(value) == german_word
-    assert english.number(value) == english_word
-
-
-def test_ordinals() -> None:
-    expected = {1: "ersten first", 3: "dritten third", 7: "siebten seventh", 8: "achten eighth", 12: "zwölften twelfth"}
-    expected |= {20: "zwanzigsten twentieth", 21: "einundzwanzigsten twenty-first", 30: "dreißigsten thirtieth"}
-    assert {value: f"{german.ordinal(value)} {english.ordinal(value)}" for value in expected} == expected
-
-
-def test_compounds_inherit_from_their_last_part() -> None:
-    table = NOUNS["Küchentisch"]
-    assert (table.gender, table.plural, table.english_plural) == ("m", "Küchentische", "kitchen tables")
-    assert english.noun_phrase(_the("Lederjacke", determiner="indefinite")) == ["a", "leather", "jacket"]
-    assert english.noun_phrase(_the("Apfelkuchen", determiner="indefinite")) == ["an", "apple", "cake"]
-
-
-def test_a_and_an(translation: Corpus) -> None:
-    assert [
-        english.indefinite_article(word) for word in ("apple", "old", "hour", "university", "European", "pear")
-    ] == [
-        "an",
-        "an",
-        "an",
-        "a",
-        "a",
-        "a",
-    ]
-    wrong = []
-    for pairs in translation.values():
-        for _, target in pairs:
-            words = target.lower().split()
-            wrong += [
-                target
-                for word, following in zip(words, words[1:], strict=False)
-                if word in ("a", "an") and (word == "an") != (following[0] in "aeiou")
-            ]
-    assert not wrong
-
-
-def test_third_person_and_plural_agree() -> None:
-    sleeping = Clause(_frame("schlafen"), _the("Kind"))
-    assert (_german_main(sleeping), _english_main(sleeping)) == ("Das Kind schläft.", "The child sleeps.")
-    many = Clause(_frame("schlafen"), _the("Kind", plural=True))
-    assert (_german_main(many), _english_main(many)) == ("Die Kinder schlafen.", "The children sleep.")
-    going = Clause(_frame("gehen"), _the("Kind"))
-    assert _english_main(going) == "The child goes."
-    owner = _the("Auto", owner=_the("Lehrer"))
-    assert german.noun_phrase(owner, "nom") == ["das", "Auto", "des", "Lehrers"]
-    assert english.noun_phrase(owner) == ["the", "teacher's", "car"]
-
-
-def test_reflexive_and_swapped_verbs() -> None:
-    looking = Clause(_frame("freuen"), ME, prepositional=_the("Reise"))
-    assert _german_main(looking) == "Ich freue mich auf die Reise."
-    assert _english_main(looking) == "I look forward to the trip."
-    complaint = Clause(_frame("beschweren"), _the("Koch"), "perfect", prepositional=_the("Suppe"))
-    assert " ".join(german.subordinate(complaint)) == "sich der Koch über die Suppe beschwert hat"
-
-
-# The command ---------------------------------------------------------------------------------------------------------
-
-
-SMALL = ("--train", "50", "--valid", "5", "--test", "6")
-
-
-def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str, command: Callable[[], None] = main) -> None:
-    monkeypatch.setattr(sys, "argv", ["builtin", *arguments])
-    command()
-
-
-@pytest.mark.parametrize(
-    ("command", "tasks"),
-    [
-        (main, ("translation", "summarization", "translation")),
-        (main, ("language_model", "language_model")),
-        (labelled.main, ("classification", "ranking")),
-    ],
-)
-def test_a_folder_with_something_else_is_left_alone(
-    command: Callable[[], None], tasks: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = ("--output", str(tmp_path / "corpus"))
-    for task in tasks:
-        _run(monkeypatch, "--task", task, *folder, *SMALL, command=command)
-    assert [path.name for path in (tmp_path / "corpus").glob("train.*")]
-    (tmp_path / "corpus" / "thesis").write_text("the only copy", encoding="utf-8")
-    with pytest.raises(SystemExit):
-        _run(monkeypatch, "--task", tasks[0], *folder, *SMALL, command=command)
-    with pytest.raises(SystemExit):
-        _run(monkeypatch, "--task", tasks[0], "--output", str(tmp_path / "corpus" / "thesis"), *SMALL, command=command)
-    assert (tmp_path / "corpus" / "thesis").read_text(encoding="utf-8") == "the only copy"
-
-
-def test_command_writes_a_translation_corpus(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "fairseq_plugins.corpora.builtin", "--output", str(tmp_path / "de-en"), *SMALL]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    assert "50 train, 5 valid, 6 test" in result.stdout and "BLEU" in result.stdout
-    lines = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in (tmp_path / "de-en").iterdir()}
-    expected = {"train.de": 50, "train.en": 50, "valid.de": 5, "valid.en": 5, "test.de": 6, "test.en": 6}
-    assert lines == {**expected, "test.word_for_word.en": 6}
-
-
-def test_command_writes_a_summarization_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _run(monkeypatch, "--task", "summarization", "--output", str(tmp_path / "news"), *SMALL)
-    names = [f"{name}.{side}" for name in ("test", "train", "valid") for side in ("article", "title")]
-    assert sorted(path.name for path in (tmp_path / "news").iterdir()) == names
-
-
-def test_command_refuses_a_negative_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as exit_status:
-        _run(monkeypatch, "--output", str(tmp_path / "out"), "--train", "-1")
-    assert exit_status.value.code == 1
-    assert capsys.readouterr().err.startswith("error: ")
-    assert list(tmp_path.iterdir()) == []
+    there, here = ({path.name for path in (root / TEXTS).iterdir()} for root in (tmp_path / "lib", CHECKOUT))
+    assert there == here == {f"{task}.{ending}" for task in builtin.TASKS for ending in ("tar.xz", "txt")}

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_plugins.corpora.builtin import generate_text
 from fairseq_plugins.corpora.ptb import read_text, set_files
 from fairseq_plugins.corpora.running_text import SPACE, RunningTextPreparation, RunningTextRun
 from fairseq_plugins.errors import InputError
@@ -172,14 +171,3 @@ def test_penn_treebank_of_words_and_of_characters(tmp_path: Path) -> None:
     (tmp_path / "ptb.char.test.txt").write_text("a b\na bc\n")
     with pytest.raises(InputError, match="ptb.char.test.txt, line 2: single characters"):
         list(read_text(tmp_path / "ptb.char.test.txt"))
-
-
-def test_built_in_text(tmp_path: Path) -> None:
-    sizes = {"train": 30, "valid": 5, "test": 5}
-    corpus = generate_text(1, sizes)
-    assert corpus == generate_text(1, sizes) != generate_text(2, sizes)
-    assert {split: len(lines) for split, lines in corpus.items()} == sizes
-    options = [part for name, size in sizes.items() for part in (f"--{name}", str(size))]
-    command = ["python", "-m", "fairseq_plugins.corpora.builtin", "--task", "language_model"]
-    run_command([*command, "--output", str(tmp_path / "text"), *options])
-    assert (tmp_path / "text" / "train.txt").read_text().splitlines() == corpus["train"]

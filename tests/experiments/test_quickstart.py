@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.corpora.builtin import facts
+from fairseq_plugins.corpora import builtin
+from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import quickstart, quickstart_classification, quickstart_steps, records, results
+from fairseq_plugins.experiments import quickstart, records, results
+from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.experiments.records import Record
 from fairseq_plugins.scoring.metrics import metric_named
 
@@ -23,7 +25,7 @@ def printing(*lines: str, then: str = "") -> list[str]:
 
 
 def test_both_trainings_report_their_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    quickstart_steps.train_side_by_side(
+    quickstart.train_side_by_side(
         {
             "MC-RNN-3": printing("noise", UPDATES.format(2.5, 10), UPDATES.format(1.5, 20)),
             "RNNSearch": [*printing(UPDATES.format(3.5, 30)), "--max-update", "50"],
@@ -44,7 +46,7 @@ def test_when_one_training_fails_the_other_is_stopped(tmp_path: Path) -> None:
     wait = f"import os, time\nwhile not os.path.exists({str(number)!r}): time.sleep(0.01)\ntime.sleep(0.5)"
     started = time.monotonic()
     with pytest.raises(InputError, match="RNNSearch: .* ended with exit status 3: the reason"):
-        quickstart_steps.train_side_by_side(
+        quickstart.train_side_by_side(
             {"MC-RNN-3": sleeping, "RNNSearch": printing("the reason", then=f"{wait}\nraise SystemExit(3)")},
             {"MC-RNN-3": 1, "RNNSearch": 1},
         )
@@ -55,16 +57,14 @@ def test_when_one_training_fails_the_other_is_stopped(tmp_path: Path) -> None:
 
 def test_it_says_which_kernels_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FAIRSEQ_PLUGINS_BACKEND", raising=False)
-    quickstart_steps.show_kernels()
+    quickstart.show_kernels()
     assert capsys.readouterr().out == "kernels: C++ (MC-RNN, attention, scan)\n"
 
 
 def test_samples(capsys: pytest.CaptureFixture[str]) -> None:
-    quickstart_steps.show_samples(
-        {"German": [f"de {n}" for n in range(10)], "MC-RNN-3": [f"en {n}" for n in range(10)]}
-    )
+    quickstart.show_samples({"German": [f"de {n}" for n in range(10)], "MC-RNN-3": [f"en {n}" for n in range(10)]})
     output = capsys.readouterr().out
-    assert output.count("German") == output.count("MC-RNN-3") == quickstart_steps.SAMPLES
+    assert output.count("German") == output.count("MC-RNN-3") == quickstart.SAMPLES
     assert "  German  de 4\nMC-RNN-3  en 4\n" in output
 
 
@@ -104,7 +104,7 @@ def test_a_short_training_is_not_compared(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("task", "model"),
+    ("name", "model"),
     [
         ("translation", "rnnsearch"),
         ("summarization", "mc_rnn_3"),
@@ -112,13 +112,14 @@ def test_a_short_training_is_not_compared(tmp_path: Path, monkeypatch: pytest.Mo
         ("language_model", "lstm"),
     ],
 )
-def test_another_seed_does_not_go_on_with_a_training(tmp_path: Path, task: str, model: str) -> None:
+def test_another_seed_does_not_go_on_with_a_training(tmp_path: Path, name: str, model: str) -> None:
     results.write(tmp_path / model, {"seed": 1})
     with pytest.raises(InputError, match=f"{model} was trained with seed 1, not 2; name another folder by --work"):
-        quickstart.main(["--task", task, "--seed", "2", "--work", str(tmp_path)])
+        quickstart.main(["--task", name, "--seed", "2", "--work", str(tmp_path)])
+    task = quickstart.TASKS[name]
     for seed in 1, None:
-        assert quickstart.work_of("quickstart", tmp_path, seed, [model]) == tmp_path
-    assert quickstart.work_of("quickstart", None, 2, []).name == "quickstart_seed_2"
+        assert quickstart.work_of(task, tmp_path, seed) == tmp_path
+    assert quickstart.work_of(task, None, 2).name == f"{task.configurations}_seed_2"
 
 
 def test_max_update_must_be_positive() -> None:
@@ -127,7 +128,10 @@ def test_max_update_must_be_positive() -> None:
 
 
 def test_updates_are_those_of_the_tasks_own_configurations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {quickstart.updates(task, "MC-RNN-3") for task in quickstart.TASKS.values()} == {1500}
+    totals = {
+        name: {quickstart.updates(task, system) for system in task.systems} for name, task in quickstart.TASKS.items()
+    }
+    assert totals == {"translation": {1500}, "summarization": {1500}, "classification": {320}, "language_model": {1500}}
     folder = tmp_path / "quickstart_summarization"
     folder.mkdir()
     (folder / "mc_rnn_3.yaml").write_text("train: {arch: lstm, max-update: 7}")
@@ -137,13 +141,15 @@ def test_updates_are_those_of_the_tasks_own_configurations(tmp_path: Path, monke
 
 def test_a_bag_of_words_fails_where_order_decides(tmp_path: Path) -> None:
     """At about chance: two people are named in a sentence, and either may be the one who acts."""
-    examples = facts.generate("classification", sizes={"train": 2000, "valid": 1, "test": 400})
-    for split in "train", "test":
-        for folder, suffix, place in ("tokens", "input0", 0), ("raw", "label", 1):
-            path = tmp_path / folder / f"{split}.{suffix}"
-            path.parent.mkdir(exist_ok=True)
-            lines = (row[place].lower().replace(".", " .") for row in examples[split])
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    predicted = quickstart_classification.bag_of_words(tmp_path)
-    right = sum(one == row[1].lower() for one, row in zip(predicted, examples["test"], strict=True))
+    texts = builtin.read("classification")
+    (tmp_path / "tokens").mkdir()
+    (tmp_path / "raw").mkdir()
+    for split, size in ("train", 2000), ("test", 400):
+        rows = [line.split("\t") for line in texts[f"{split}.tsv"].splitlines()[1 : size + 1]]
+        sentences = "".join(f"{sentence.lower().replace('.', ' .')}\n" for sentence, _ in rows)
+        (tmp_path / "tokens" / f"{split}.input0").write_text(sentences, encoding="utf-8")
+        (tmp_path / "raw" / f"{split}.label").write_text("".join(f"{who}\n" for _, who in rows), encoding="utf-8")
+    [(_, outputs)] = quickstart.bag_of_words(PreparedData(tmp_path, Preparation(metric="accuracy")), tmp_path).items()
+    agents = [who for _, who in rows]
+    right = sum(one == other for one, other in zip(outputs.text, agents, strict=True))
     assert 0.3 < right / 400 < 0.65

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
-from fairseq_plugins.corpora.builtin import generate_summarization
+from fairseq_plugins.corpora import builtin
 from fairseq_plugins.experiments import evaluate
 from tests.commands import CHECKOUT, run_command, run_in_process
 
@@ -24,9 +24,11 @@ def headlines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("headlines")
     names = {"train": ("train.article.txt", "train.title.txt"), "test": ("input.txt", "task1_ref0.txt")}
     names["valid"] = ("valid.article.filter.txt", "valid.title.filter.txt")
-    for split, pairs in generate_summarization(sizes=SIZES).items():
-        for name, lines in zip(names[split], zip(*pairs, strict=True), strict=True):
-            (folder / name).write_text("".join(line.lower() + "\n" for line in lines), encoding="utf-8")
+    texts = builtin.read("summarization")
+    for split, size in SIZES.items():
+        for name, side in zip(names[split], ("article", "title"), strict=True):
+            lines = texts[f"{split}.{side}"].lower().splitlines(keepends=True)[:size]
+            (folder / name).write_text("".join(lines), encoding="utf-8")
     command = [CHECKOUT / "scripts" / "prepare_gigaword.sh", "--input", folder, "--output", folder / "data"]
     run_command([*command, "--words", "40"], PYTHON=sys.executable)
     return folder

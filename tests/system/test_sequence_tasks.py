@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.analysis.picked_words import picked_words
-from fairseq_plugins.corpora.builtin.facts import TASKS, generate
+from fairseq_plugins.corpora import builtin
 from fairseq_plugins.experiments import evaluate, predict, train
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.files import read_lines
@@ -22,6 +22,8 @@ from fairseq_plugins.scoring.metrics import Outputs, References, metric_named
 from tests.commands import CHECKOUT, run_command, run_in_process
 
 SIZES = {"train": 60, "valid": 10, "test": 13}
+CANDIDATES = 6
+"""Of each question in the ranking."""
 SMALL = ["--embed-dim", "8", "--hidden-size", "8", "--max-update", "6", "--num-workers", "0"]
 
 
@@ -31,10 +33,11 @@ def script(name: str, *arguments: object, status: int = 0, stdin: str | None = N
 
 
 def prepared(folder: Path, task: str, *options: str) -> Path:
-    """Built-in texts of a task, prepared."""
-    for split, rows in generate(task, sizes=SIZES).items():
-        text = "".join("\t".join(row) + "\n" for row in [TASKS[task], *rows])
-        (folder / f"{split}.tsv").write_text(text, encoding="utf-8")
+    """The first built-in texts of a task, prepared."""
+    for split, size in SIZES.items():
+        number = 1 + size * (CANDIDATES if task == "ranking" else 1)
+        rows = builtin.read(task)[f"{split}.tsv"].splitlines(keepends=True)[:number]
+        (folder / f"{split}.tsv").write_text("".join(rows), encoding="utf-8")
     files = [part for split in SIZES for part in (f"--{split}", folder / f"{split}.tsv")]
     script("prepare_labelled_texts", *files, *options, "--workers", 1, "--output", folder / "data")
     return folder / "data"
@@ -131,7 +134,7 @@ def test_candidates_are_ranked(tmp_path: Path) -> None:
     results = trained("wikiqa/ap_bilstm.yaml", data, tmp_path / "work", *SMALL)
     scores = [line.split("\t")[0] for line in lines(tmp_path / "work" / "generate" / "test.predicted.tsv")[1:]]
     labels, groups = (lines(data / "raw" / f"test.{column}") for column in ("label", "group"))
-    assert len(scores) == len(labels) == 6 * SIZES["test"]
+    assert len(scores) == len(labels) == CANDIDATES * SIZES["test"]
     pairs = [f"{group} {label}" for group, label in zip(groups, labels, strict=True)]
     expected = metric_named("ranking").scores(Outputs(scores, scores), References([pairs], [pairs]))
     assert {name: results[name] for name in ("map", "mrr")} == {name: expected[name] for name in ("map", "mrr")}

@@ -249,7 +249,7 @@ def test_a_table_without_the_recipe_says_so() -> None:
 @pytest.mark.parametrize(
     ("table", "corpus", "parts"),
     [
-        ("rcrn_table_5", "classification", ["builtin.labelled --task classification", "--text text --label label"]),
+        ("rcrn_table_5", "classification", ["builtin --task classification", "--text text --label label"]),
         ("rcrn_table_6", "entailment", ["--text premise --text hypothesis --label label"]),
         ("rcrn_table_8", "ranking", ["--text question --text candidate --label label --group group"]),
         ("dilated_rnn_figure_3", "copy_memory", ["prepare copy_memory --length 20 --sequences 200"]),

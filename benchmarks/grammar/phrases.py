@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
-from fairseq_plugins.corpora.builtin import english, german
-from fairseq_plugins.corpora.builtin.lexicon import (
+from . import english, german
+from .lexicon import (
     ADJECTIVES,
     CITIES,
     CONTRADICTIONS,
@@ -32,7 +32,7 @@ from fairseq_plugins.corpora.builtin.lexicon import (
     Noun,
     Phrase,
 )
-from fairseq_plugins.corpora.builtin.meaning import Location, NounPhrase
+from .meaning import Location, NounPhrase
 
 Item = TypeVar("Item")
 

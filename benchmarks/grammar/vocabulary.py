@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import csv
-from importlib import resources
+from pathlib import Path
+
+WORDS = Path(__file__).with_name("words")
 
 
 def rows(name: str) -> list[dict[str, str]]:
     """The lines of ``words/<name>.tsv`` in their order; column → what is there, which may be nothing."""
-    with (resources.files(__package__) / "words" / f"{name}.tsv").open(encoding="utf-8") as stream:
+    with (WORDS / f"{name}.tsv").open(encoding="utf-8") as stream:
         return list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def rows_by_kind(name: str) -> dict[str, list[dict[str, str]]]:
     """The lines of ``words/<name>.tsv`` by what is in its column ``kind``, which the lines are left without."""
-    found: dict[str, list[dict[str, str]]] = {}
+    tables: dict[str, list[dict[str, str]]] = {}
     for row in rows(name):
-        found.setdefault(row.pop("kind"), []).append(row)
-    return found
+        tables.setdefault(row.pop("kind"), []).append(row)
+    return tables

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairseq_plugins.corpora.builtin.lexicon import EnglishVerb, Phrase
-from fairseq_plugins.corpora.builtin.meaning import Clause, Location, NounPhrase, Predicate
+from .lexicon import EnglishVerb, Phrase
+from .meaning import Clause, Location, NounPhrase, Predicate
 
 Words = list[str]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairseq_plugins.corpora.builtin.lexicon import Adjective, Frame, Modal, Noun, Phrase, Place
+from .lexicon import Adjective, Frame, Modal, Noun, Phrase, Place
 
 PERSONS = ("1s", "2s", "3s", "1p", "3p")
 

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from fairseq_plugins.corpora.builtin import english, german
-from fairseq_plugins.corpora.builtin.clauses import ClauseSampler
-from fairseq_plugins.corpora.builtin.lexicon import (
+from . import english, german
+from .clauses import ClauseSampler
+from .lexicon import (
     CITIES,
     COMPARATIVES,
     FRAMES,
@@ -20,8 +20,8 @@ from fairseq_plugins.corpora.builtin.lexicon import (
     Phrase,
     State,
 )
-from fairseq_plugins.corpora.builtin.meaning import Clause, Location, NounPhrase, Predicate, pronoun_for
-from fairseq_plugins.corpora.builtin.phrases import LIVING, NothingFitsError
+from .meaning import Clause, Location, NounPhrase, Predicate, pronoun_for
+from .phrases import LIVING, NothingFitsError
 
 Words = list[str]
 Pair = tuple[Words, Words]

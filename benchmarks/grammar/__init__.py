@@ -1,6 +1,6 @@
-"""A corpus that needs no download: German-English sentence pairs, headline pairs and a text, from grammars with a seed.
+"""German-English sentence pairs, headline pairs, a text and labelled sentences, out of grammars.
 
-``python -m fairseq_plugins.corpora.builtin --task translation --output DIR`` writes it.
+``benchmarks/builtin_corpus.py`` makes the built-in corpora of them.
 
 ==================  =================================================================================================
 ``words/*.tsv``     the vocabulary; ``vocabulary`` reads it
@@ -13,6 +13,7 @@
 ``sentences``       draws sentences and puts them into both languages
 ``gloss``           the word-for-word translation, which a model has to beat
 ``headlines``       first sentences of news articles with their headlines
+``facts``           labelled sentences, in which word order decides
 ``splits``          training, validation and test sets without near copies of each other
 ==================  =================================================================================================
 """
@@ -22,27 +23,20 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from fairseq_plugins.corpora.builtin import splits
-from fairseq_plugins.corpora.builtin.gloss import word_for_word
-from fairseq_plugins.corpora.builtin.headlines import HeadlineSampler
-from fairseq_plugins.corpora.builtin.sentences import Sampler
-from fairseq_plugins.corpora.builtin.splits import SIZES, Pair, tokens
+from . import splits
+from .gloss import word_for_word
+from .headlines import HeadlineSampler
+from .sentences import Sampler
+from .splits import SIZES, Pair, tokens
 
 __all__ = [
     "SIZES",
-    "SUFFIXES",
-    "TEXT",
     "generate_summarization",
     "generate_text",
     "generate_translation",
     "tokens",
     "word_for_word",
 ]
-
-SUFFIXES = {"translation": ("de", "en"), "summarization": ("article", "title")}
-"""Of the files of each task: what is read, and what it becomes."""
-TEXT = "language_model"
-"""The task that has one text in each file: ``train.txt``, ``valid.txt`` and ``test.txt``."""
 
 _SOURCE_TOKENS = range(8, 20)
 _ARTICLE_TOKENS = range(15, 61)
@@ -56,7 +50,7 @@ def generate_translation(seed: int = 1, sizes: Mapping[str, int] | None = None) 
     The same seed and sizes give the same corpus everywhere.
 
     Raises:
-        InputError: ``sizes`` are not three numbers of pairs, or more than the grammar has.
+        ValueError: the grammar has fewer pairs.
     """
     sampler = Sampler(random.Random(seed))
     return splits.split(sampler.sentence, lambda pair: len(tokens(pair[0])) in _SOURCE_TOKENS, sizes)
@@ -66,7 +60,7 @@ def generate_summarization(seed: int = 1, sizes: Mapping[str, int] | None = None
     """Pairs of an article's first sentence and its headline (5 to 9 words), split like :func:`generate_translation`.
 
     Raises:
-        InputError: ``sizes`` are not three numbers of pairs, or more than the grammar has.
+        ValueError: the grammar has fewer pairs.
     """
     sampler = HeadlineSampler(random.Random(seed))
 
@@ -80,7 +74,7 @@ def generate_text(seed: int = 1, sizes: Mapping[str, int] | None = None) -> dict
     """Lines of English by split: the targets of :func:`generate_translation`, as lower-cased tokens between spaces.
 
     Raises:
-        InputError: ``sizes`` are not three numbers of lines, or more than the grammar has.
+        ValueError: the grammar has fewer lines.
     """
     pairs = generate_translation(seed, sizes)
-    return {split: [" ".join(tokens(target)) for _, target in found] for split, found in pairs.items()}
+    return {split: [" ".join(tokens(target)) for _, target in rows] for split, rows in pairs.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fairseq_plugins.corpora.builtin.vocabulary import rows, rows_by_kind
+from .vocabulary import rows, rows_by_kind
 
 _DOUBLED = ("put", "get", "sit", "run", "swim", "shop", "forget")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from fairseq_plugins.corpora.builtin import english, german
-from fairseq_plugins.corpora.builtin.lexicon import (
+from . import english, german
+from .lexicon import (
     ADJECTIVES,
     ALL_FRAMES,
     CITIES,
@@ -24,8 +24,8 @@ from fairseq_plugins.corpora.builtin.lexicon import (
     TIME_UNITS,
     WEEKDAYS,
 )
-from fairseq_plugins.corpora.builtin.meaning import PERSONS
-from fairseq_plugins.corpora.builtin.vocabulary import rows
+from .meaning import PERSONS
+from .vocabulary import rows
 
 
 @cache

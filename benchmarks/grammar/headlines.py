@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from fairseq_plugins.corpora.builtin.vocabulary import rows, rows_by_kind
+from .vocabulary import rows, rows_by_kind
 
 Item = TypeVar("Item")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairseq_plugins.corpora.builtin.lexicon import GermanVerb, Noun, Phrase
-from fairseq_plugins.corpora.builtin.meaning import PERSONS, Clause, Location, NounPhrase, Predicate
+from .lexicon import GermanVerb, Noun, Phrase
+from .meaning import PERSONS, Clause, Location, NounPhrase, Predicate
 
 Words = list[str]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fairseq_plugins.corpora.builtin.lexicon import (
+from .lexicon import (
     FREQUENCIES,
     MANNERS,
     MODALS,
@@ -12,8 +12,8 @@ from fairseq_plugins.corpora.builtin.lexicon import (
     Frame,
     english_verb,
 )
-from fairseq_plugins.corpora.builtin.meaning import Clause, NounPhrase
-from fairseq_plugins.corpora.builtin.phrases import LIVING, NothingFitsError, PhraseSampler
+from .meaning import Clause, NounPhrase
+from .phrases import LIVING, NothingFitsError, PhraseSampler
 
 
 class ClauseSampler(PhraseSampler):
