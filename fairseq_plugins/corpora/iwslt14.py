@@ -32,7 +32,7 @@ from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.archives import add_archive_arguments, unpack
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
-from fairseq_plugins.corpora.pipeline import DOWNLOAD, add_run_arguments
+from fairseq_plugins.corpora.pipeline import add_run_arguments
 from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_file, read_lines, refuse_colon, sha256
@@ -198,7 +198,7 @@ def parser() -> CommandParser:
     options = CommandParser(
         "prepare iwslt14_de_en",
         "Prepares IWSLT'14 German-English for fairseq, as fairseq's prepare-iwslt14.sh does. Without "
-        "--archive or --tokenized, the archive (20 MB) is fetched into DIR/download.",
+        "--archive or --tokenized, the archive (20 MB) is fetched into DIR.download.",
         (
             "--output work/iwslt14_de_en/data",
             "--archive de-en.tgz --bpe subword-nmt --bpe-size 10000 --output work/iwslt14_10k/data",
@@ -253,7 +253,7 @@ def main(arguments: Sequence[str]) -> None:
         if not archive.is_file():
             raise InputError(f"{archive}: no such file")
     else:
-        archive = output / DOWNLOAD / ARCHIVE
+        archive = output.with_name(f"{output.name}.download") / ARCHIVE
         if not archive.is_file():
             download(archive)
     checksum = sha256(archive)

@@ -179,10 +179,10 @@ def test_running_again_does_nothing(
     archive: Path, main: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main("--archive", archive, "--allow-partial")
-    monkeypatch.setattr(PairsRun, "steps", None)
+    monkeypatch.setattr(PairsRun, "write", None)
     main("--archive", archive, "--allow-partial")
     assert "up to date" in capsys.readouterr().out
-    with pytest.raises(InputError, match=r"prepared otherwise \(bpe_size\)"):
+    with pytest.raises(InputError, match=r"already prepared with different options \(bpe_size\)"):
         main("--archive", archive, "--allow-partial", "--bpe-size", 99)
 
 
@@ -394,7 +394,7 @@ def test_download_and_prepare(
     main("--allow-partial")
     main("--allow-partial")
     assert server.ranges == [None]  # the second run fetched nothing
-    assert (tmp_path / "out" / "download" / "de-en.tgz").read_bytes() == archive.read_bytes()
+    assert (tmp_path / "out.download" / "de-en.tgz").read_bytes() == archive.read_bytes()
     assert PairsPreparation.load(tmp_path / "out").splits["test"]["kept"] == 15
 
 

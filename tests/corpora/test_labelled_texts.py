@@ -20,7 +20,7 @@ from fairseq_plugins.corpora import (
 )
 from fairseq_plugins.corpora.labelled_lines import labelled_lines
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation, LabelledTextsRun
-from fairseq_plugins.errors import CommandError, InputError
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 
 ROWS = [("Good dog!", "yes"), ("Bad  dog.", "no"), ("A cat", "no"), ("Some cats", "yes"), ("good cats", "yes")]
@@ -30,9 +30,9 @@ ROWS = [("Good dog!", "yes"), ("Bad  dog.", "no"), ("A cat", "no"), ("Some cats"
 def no_binarising(monkeypatch: pytest.MonkeyPatch) -> None:
     """fairseq-preprocess takes seconds; tests of whole commands run it."""
 
-    def write_bin(run: LabelledTextsRun) -> list[str]:
+    def write_bin(run: LabelledTextsRun, folder: Path, *_: object) -> list[str]:
         for name in run.preparation.dictionaries():
-            path = run.output / name
+            path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("word 1\n", encoding="utf-8")
         return []
@@ -344,27 +344,12 @@ def test_other_columns_are_another_preparation(tmp_path: Path, monkeypatch: pyte
     if not has_tags:
         of_kind = {"group": {"group": "g2"}, "label, group": {"label": "y2", "group": "g2"}}
     for name, others in {"label": {"label": "y2"}, **of_kind, "seed": {"seed": 5}}.items():
-        with pytest.raises(InputError, match=rf"out was prepared otherwise \({name}\): remove it, or name another"):
+        with pytest.raises(InputError, match=rf"out: already prepared with different options \({name}\): remove it"):
             prepared(**others)
     assert (out / "preparation.json").read_bytes() == record
     vectors.write_text("so 3 4\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"out was prepared otherwise \(vectors_checksum\)"):
+    with pytest.raises(InputError, match=r"out: already prepared with different options \(vectors_checksum\)"):
         prepared()
-
-
-def test_another_label_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    train = table(tmp_path / "train.tsv", [(text, label, f"day{label}") for text, label in ROWS], ("t", "label", "day"))
-    options = ["--train", train, "--valid", train, "--text", "t", "--output", tmp_path / "out"]
-
-    def killed(run: LabelledTextsRun) -> list[str]:
-        raise CommandError("as if killed: what is finished is kept")
-
-    with monkeypatch.context() as patch, pytest.raises(CommandError):
-        patch.setattr(LabelledTextsRun, "_write_bin", killed)
-        run(labelled_tables, monkeypatch, *options, "--label", "label")
-    assert (tmp_path / "out/dictionary").is_dir()
-    assert run(labelled_tables, monkeypatch, *options, "--label", "day").labels == ["dayno", "dayyes"]
-    assert set(lines(tmp_path / "out/raw/train.label")) == {"dayno", "dayyes"}
 
 
 def test_trec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,7 +363,7 @@ def test_trec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(trec, monkeypatch, *options, "--fine", "--output", tmp_path / "fine").labels == ["HUM:ind", "NUM:dist"]
     for name, same, other in ("out", [], ["--fine"]), ("fine", ["--fine"], []):
         run(trec, monkeypatch, *options, *same, "--output", tmp_path / name)
-        with pytest.raises(InputError, match=rf"{name} was prepared otherwise \(label\)"):
+        with pytest.raises(InputError, match=rf"{name}: already prepared with different options \(label\)"):
             run(trec, monkeypatch, *options, *other, "--output", tmp_path / name)
     (tmp_path / "test").write_text("How far\n", encoding="utf-8")
     with pytest.raises(InputError, match="test, line 1: 'How' is no label such as NUM:dist"):

@@ -26,7 +26,7 @@ def prepared(module: object, folder: Path, *arguments: str) -> Path | None:
     """The output of a command in this process; None where it refuses its input, and leaves nothing."""
     output = folder / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LabelledTextsRun, "_write_bin", lambda run: [])
+        patch.setattr(LabelledTextsRun, "_write_bin", lambda *_: [])
         try:
             module.main([*arguments, "--output", str(output), "--workers", "1"])
         except InputError as error:
@@ -111,7 +111,7 @@ def test_any_running_text(units: str, content: bytes) -> None:
         assert found.splits["train"]["tokens"] == sum(len(line.split()) + 1 for line in lines)
 
 
-def _without_binarising(run: RunningTextRun) -> str:
-    (run.output / "bin").mkdir(exist_ok=True)
-    (run.output / "bin" / "dict.txt").write_text("word 1\n")
+def _without_binarising(run: RunningTextRun, folder: Path) -> str:
+    (folder / "bin").mkdir()
+    (folder / "bin" / "dict.txt").write_text("word 1\n")
     return "none"

@@ -82,9 +82,9 @@ def test_any_pairs_are_prepared_or_refused(bpe: str, parts: list[tuple[str, str]
                 assert sides[0].count(b"\n") == sides[1].count(b"\n") == prepared.splits[split]["kept"]
 
 
-def _no_bin(run: PairsRun) -> str:
+def _no_bin(run: PairsRun, folder: Path, *_: object) -> str:
     for language in run.languages:
-        path = run.output / "bin" / f"dict.{language}.txt"
+        path = folder / "bin" / f"dict.{language}.txt"
         path.parent.mkdir(exist_ok=True)
         path.write_text("word 1\n")
     return "none"
