@@ -106,7 +106,7 @@ def main(arguments: Sequence[str]) -> None:
     # What is refused leaves the work folder as it was, and --restart deletes nothing for it.
     data.verify_training()
     record = training_record.TrainingRecord.of(command, data)
-    with processes.only_one(work) as lock:
+    with processes.only_one(work) as descriptors:
         if options.restart:
             training_record.clear(work)
         results.load(work)  # what is damaged is said before hours of training
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str]) -> None:
                 with TrainingLog(work) as log:
                     # On a terminal fairseq draws its bar there; elsewhere errors belong into the log.
                     stderr = None if sys.stderr.isatty() else subprocess.STDOUT
-                    status = processes.run(command, log.write, stderr, pass_fds=[lock])
+                    status = processes.run(command, log.write, stderr, pass_fds=descriptors)
             except KeyboardInterrupt:
                 newest = newest_readable_checkpoint(last.parent)
                 if newest is not None:

@@ -149,11 +149,11 @@ def main(arguments: Sequence[str]) -> None:
     if gpus == 0:
         # One thread for each training; more would only get into each other's way.
         os.environ["OMP_NUM_THREADS"] = "1"
-    with workflow_folder(work, options.dry_run) as (folder, lock):
+    with workflow_folder(work, options.dry_run) as (folder, descriptors):
         place = folder / "tables" / f"{table.folder}{PLAN}"
         write_json(place, plan)
         command += ["--directory", str(folder), "--config", f"plan={place}"]
-        status = run([*command, *extra], folder, lock)
+        status = run([*command, *extra], folder, descriptors)
     if status != 0:
         sys.exit(
             f"error: the workflow ended with exit status {status}: see above, and the logs that are named there; "
@@ -301,8 +301,8 @@ def check_data(plan: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def workflow_folder(work: Path, dry_run: bool) -> Iterator[tuple[Path, int | None]]:
-    """The folder that Snakemake works in, and our lock on it; a dry run changes nothing in ``work``.
+def workflow_folder(work: Path, dry_run: bool) -> Iterator[tuple[Path, list[int]]]:
+    """The folder that Snakemake works in, and what it inherits of our lock; a dry run changes nothing in ``work``.
 
     Raises:
         InputError: another workflow is at work there.
@@ -319,19 +319,19 @@ def workflow_folder(work: Path, dry_run: bool) -> Iterator[tuple[Path, int | Non
                 # A workflow may be at work, whose jobs come and go.
                 with contextlib.suppress(FileNotFoundError, shutil.Error):
                     shutil.copytree(work / ".snakemake" / known, Path(folder) / ".snakemake" / known)
-            yield Path(folder), None
+            yield Path(folder), []
         return
-    with only_one(work, "a workflow") as lock:
-        yield work, lock
+    with only_one(work, "a workflow") as descriptors:
+        yield work, descriptors
 
 
-def run(command: Sequence[str], folder: Path, lock: int | None) -> int:
+def run(command: Sequence[str], folder: Path, descriptors: Sequence[int]) -> int:
     """Runs Snakemake, which inherits our lock, and stops it when we are stopped; returns its exit status."""
     if any((folder / ".snakemake" / "locks").glob("*")):
         # We hold the lock: what an earlier run left there is of nobody who is still at work.
         unlock = [*command, "--unlock"]
         subprocess.run(unlock, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
-    process = subprocess.Popen(command, pass_fds=[] if lock is None else [lock], env=environment())
+    process = subprocess.Popen(command, pass_fds=descriptors, env=environment())
     try:
         return process.wait()
     except KeyboardInterrupt:
