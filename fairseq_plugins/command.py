@@ -72,17 +72,20 @@ PREPARATIONS = {
     "nist_zh_en": Command("corpora.nist", "NIST Chinese-English"),
     "gigaword": Command("corpora.gigaword", "Gigaword headlines"),
     "ptb": Command("corpora.ptb", "Penn Treebank, words or characters"),
-    "trec": Command("corpora.trec", "TREC's questions"),
-    "sst": Command("corpora.sst", "the Stanford Sentiment Treebank"),
-    "imdb": Command("corpora.imdb", "IMDb's reviews"),
-    "reviews": Command("corpora.reviews", "one of 16 sets of reviews"),
-    "entailment": Command("corpora.entailment", "SNLI or SciTail"),
-    "answer_selection": Command("corpora.answer_selection", "WikiQA or TrecQA"),
     "copy_memory": Command("corpora.generated_sequences", "the copy memory problem", "copy_memory"),
     "pixels": Command("corpora.generated_sequences", "MNIST's digits, pixel by pixel", "pixels"),
 }
+"""Those with steps of their own; :mod:`.corpora.data_sets` has a table of others."""
 
 PREPARE = "prepare a data set, or text of your own"
+
+
+def preparations() -> dict[str, Command]:
+    """What ``fairseq-plugins prepare`` can prepare."""
+    from .corpora.data_sets import DATA_SETS
+
+    rows = {name: Command("corpora.data_sets", row.summary, name) for name, row in DATA_SETS.items()}
+    return {**PREPARATIONS, **rows}
 
 
 def main() -> None:
@@ -106,8 +109,9 @@ def run(arguments: Sequence[str]) -> None:
 
 def _chosen(arguments: Sequence[str]) -> tuple[Command, Sequence[str]]:
     if arguments[:1] == ["prepare"]:
-        summaries = {name: command.summary for name, command in PREPARATIONS.items()}
-        return _named(PREPARATIONS, arguments[1:], _parser("prepare", "NAME", summaries))
+        commands = preparations()
+        summaries = {name: command.summary for name, command in commands.items()}
+        return _named(commands, arguments[1:], _parser("prepare", "NAME", summaries))
     summaries = {"prepare": PREPARE}
     summaries |= {name: command.summary for name, command in COMMANDS.items()}
     return _named(COMMANDS, arguments, _parser("", "COMMAND", summaries))
@@ -129,7 +133,7 @@ def _named(
 
 def _parser(name: str, what: str, summaries: dict[str, str]) -> argparse.ArgumentParser:
     width = max(map(len, summaries)) + 2
-    lines = [f"  {known:<{width}}{summary}" for known, summary in summaries.items()]
+    lines = [f"  {word:<{width}}{summary}" for word, summary in summaries.items()]
     program = f"{PROGRAM} {name}".rstrip()
     parser = argparse.ArgumentParser(
         prog=program,

@@ -215,9 +215,9 @@ def parsers() -> dict[str, CommandParser]:
             "--input mnist --length 1000 --output work/noisy_mnist_1000/data",
         ),
     )
-    given = pixels.add_mutually_exclusive_group(required=True)
-    given.add_argument("--input", type=Path, metavar="DIR", help="with MNIST's four idx files")
-    given.add_argument("--small", action="store_true", help="scikit-learn's 1,797 digits of 8 by 8 pixels")
+    digits = pixels.add_mutually_exclusive_group(required=True)
+    digits.add_argument("--input", type=Path, metavar="DIR", help="with MNIST's four idx files")
+    digits.add_argument("--small", action="store_true", help="scikit-learn's 1,797 digits of 8 by 8 pixels")
     pixels.add_argument("--permute", action="store_true", help="pixels in a fixed order drawn at random")
     pixels.add_argument(
         "--length", type=int, metavar="T", help="fill up with noise to T steps; default: the pixels alone"

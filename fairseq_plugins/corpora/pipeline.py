@@ -264,6 +264,20 @@ def note_unknown_metric(name: str, metrics: Collection[str], texts: str) -> None
         print(f"note: '{name}' is no metric of {texts} here: an extension has to define it{nearest(name, metrics)}")
 
 
+def note_other_sizes(preparation: Preparation, unit: str, sizes: Mapping[str, int], count: str = "kept") -> None:
+    """Says which splits are of another size than the papers' set is.
+
+    Args:
+        preparation: as it was prepared
+        unit: of the sizes, in words
+        sizes: split → its size in the whole set
+        count: where the splits have theirs
+    """
+    for split, size in sizes.items():
+        if (actual := preparation.splits[split][count]) != size:
+            print(f"note: {split} has {actual:,} {unit} and the full set {size:,}: not comparable with the papers")
+
+
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of every command that prepares a corpus."""
     parser.add_argument(

@@ -88,7 +88,7 @@ def test_segments_of_a_set_that_is_not_well_formed(tmp_path: Path) -> None:
         ("AFP2", "1"),
     ]
     assert [segment.line for segment in segments] == [4, 7, 8, 12]
-    assert reader.found == {tmp_path / "mt04-src.sgm": "gb18030"}
+    assert reader.encoding_of == {tmp_path / "mt04-src.sgm": "gb18030"}
 
 
 @pytest.mark.parametrize("newer", [False, True])
