@@ -167,10 +167,10 @@ def write_results(
         :func:`training_results` of the checkpoint.
     """
     trained = training_results(read_checkpoint(checkpoint))
-    with results.changing(work) as found:
+    with results.changing(work) as content:
         # Where nothing was trained, what is there is still true, unless a kill kept it from being written; where
         # something was, the scores are not.
-        is_true = resumed is not None and found.get("updates") == trained["updates"] <= resumed["updates"]
+        is_true = resumed is not None and content.get("updates") == trained["updates"] <= resumed["updates"]
         if not is_true:
             description = {
                 "config": results.configuration_name(configuration.path),
@@ -239,8 +239,8 @@ def end_of(checkpoint: dict[str, Any], command: Sequence[str]) -> str | None:
 
 def logged_parameters(log: Path) -> int | None:
     """The number of the model's parameters, shared ones counted once, as fairseq-train last said it."""
-    found = re.findall(r"num\. shared model params: ([\d,]+)", log.read_text(encoding="utf-8")) if log.exists() else []
-    return int(found[-1].replace(",", "")) if found else None
+    counts = re.findall(r"num\. shared model params: ([\d,]+)", log.read_text(encoding="utf-8")) if log.exists() else []
+    return int(counts[-1].replace(",", "")) if counts else None
 
 
 class TrainingLog:

@@ -106,12 +106,12 @@ def main(arguments: Sequence[str]) -> None:
     options, extra = parser().parse_known_args(arguments)
     if options.table in BENCHMARKS:
         of_trainings = ("seeds", "recipe", "work", "data", "max_update", "gpus", "cores")
-        given = [
+        superfluous = [
             f"--{name}".replace("_", "-")
             for name in of_trainings
             if getattr(options, name) != parser().get_default(name)
         ]
-        time_models(options.table, options.scale, options.dry_run, given, extra)
+        time_models(options.table, options.scale, options.dry_run, superfluous, extra)
         return
     # Snakemake runs the commands in another folder.
     data = None if options.data is None else Path(os.path.abspath(options.data))
@@ -164,23 +164,23 @@ def main(arguments: Sequence[str]) -> None:
         print("\n".join(str(work / path) for path in plan["table"]["outputs"]))
 
 
-def time_models(table: str, scale: str, dry_run: bool, given: Sequence[str], extra: Sequence[str]) -> None:
+def time_models(table: str, scale: str, dry_run: bool, superfluous: Sequence[str], extra: Sequence[str]) -> None:
     """Runs the benchmark that makes a table of seconds, or prints its command.
 
     Args:
         table: of :data:`.tables.BENCHMARKS`
         scale: ``small`` times few and short sequences
         dry_run: whether the command is printed alone
-        given: the options of trainings that the user gave
+        superfluous: the options of trainings that the user gave
         extra: options of the benchmark
 
     Raises:
         InputError: an option of trainings was given.
     """
     benchmark = BENCHMARKS[table]
-    if given:
+    if superfluous:
         raise InputError(
-            f"{table} trains nothing: leave out {', '.join(given)}; its options are those of "
+            f"{table} trains nothing: leave out {', '.join(superfluous)}; its options are those of "
             f"{benchmark.relative_to(ROOT)}"
         )
     small = ["--steps", "16", "32", "--repetitions", "2"] if scale == "small" else []
@@ -315,10 +315,10 @@ def workflow_folder(work: Path, dry_run: bool) -> Iterator[tuple[Path, list[int]
                     copy = Path(folder) / done.relative_to(work)
                     copy.parent.mkdir(exist_ok=True)
                     copy.symlink_to(done)
-            for known in "metadata", "incomplete":
+            for record in "metadata", "incomplete":
                 # A workflow may be at work, whose jobs come and go.
                 with contextlib.suppress(FileNotFoundError, shutil.Error):
-                    shutil.copytree(work / ".snakemake" / known, Path(folder) / ".snakemake" / known)
+                    shutil.copytree(work / ".snakemake" / record, Path(folder) / ".snakemake" / record)
             yield Path(folder), []
         return
     with only_one(work, "a workflow") as descriptors:

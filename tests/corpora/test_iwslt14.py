@@ -187,16 +187,16 @@ def test_running_again_does_nothing(
 
 
 def test_tokenised_files(main: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = tmp_path / "given"
-    given.mkdir()
+    folder = tmp_path / "given"
+    folder.mkdir()
     text = {"de": "das sind wörter &quot; &amp; .\n", "en": "these are words &quot; &amp; .\n"}
     for language in ("de", "en"):
         for split, number in (("train", 30), ("valid", 4), ("test", 3)):
-            (given / f"{split}.tok.{language}").write_text(text[language] * number, encoding="utf-8")
-    main("--tokenized", given, "--bpe-size", 45)
+            (folder / f"{split}.tok.{language}").write_text(text[language] * number, encoding="utf-8")
+    main("--tokenized", folder, "--bpe-size", 45)
     preparation = PairsPreparation.load(tmp_path / "out")
     assert (preparation.given, preparation.tokenizer, preparation.lowercase) == ("tokens", "moses", True)
-    assert (tmp_path / "out" / "tokens" / "test.de").read_bytes() == (given / "test.tok.de").read_bytes()
+    assert (tmp_path / "out" / "tokens" / "test.de").read_bytes() == (folder / "test.tok.de").read_bytes()
     assert "train has 30 pairs and the full set 160,239" in capsys.readouterr().out
     tokens = preparation.decode_target(preparation.encode_target('These are "words".'))
     assert tokens == "these are &quot; words &quot; ."

@@ -102,10 +102,10 @@ def test_json_lines_columns_by_number_pairs_and_tags(tmp_path: Path) -> None:
     ],
 )
 def test_tables_that_cannot_be_used(tmp_path: Path, train: list, test: list, message: str) -> None:
-    given = ["--train", table(tmp_path / "train.tsv", train), "--test", table(tmp_path / "test.tsv", test)]
-    given += ["--valid", tmp_path / "train.tsv"]
+    files = ["--train", table(tmp_path / "train.tsv", train), "--test", table(tmp_path / "test.tsv", test)]
+    files += ["--valid", tmp_path / "train.tsv"]
     with pytest.raises(InputError) as raised:
-        options = [*given, "--text", "text", "--label", "label", "--tokenizer", "none"]
+        options = [*files, "--text", "text", "--label", "label", "--tokenizer", "none"]
         run("labelled_texts", *options, "--output", tmp_path / "out")
     assert message in str(raised.value) and "\n" not in str(raised.value)
     assert not (tmp_path / "out").exists(), "nothing is left half written"
@@ -206,8 +206,8 @@ def test_a_line_that_is_not_utf_8(tmp_path: Path, capsys: pytest.CaptureFixture[
         (tmp_path / name).write_bytes(content)
     options = ["--train", tmp_path / "train", "--test", tmp_path / "test"]
     run("trec", *options, "--output", tmp_path / "out")
-    found = lines(tmp_path / "out/raw/test.input0")
-    assert found[0] == "wie groß" and found[-1] == "für André"
+    texts = lines(tmp_path / "out/raw/test.input0")
+    assert texts[0] == "wie groß" and texts[-1] == "für André"
     warning = f"warning: {tmp_path / 'test'}, line 13: not UTF-8, as 12 others are; it is taken for Latin-1"
     assert warning in capsys.readouterr().out
     (tmp_path / "test").write_bytes(content.replace(b"wie", b"w\0ie"))
@@ -261,11 +261,11 @@ def test_whole_questions_are_held_out(tmp_path: Path) -> None:
     groups = splits["out"]
     assert not set(groups["train"]) & set(groups["valid"])
     assert len(set(groups["valid"])) == 2 and len(set(groups["train"])) == 18, "a tenth of those with a right answer"
-    assert all(found.count(group) == 3 for found in groups.values() for group in found)
+    assert all(numbers.count(group) == 3 for numbers in groups.values() for group in numbers)
     assert prepared.splits["valid"]["held_out"] == 6
-    for split, found in groups.items():
+    for split, numbers in groups.items():
         kept = lines(tmp_path / f"out/raw/{split}.input1")
-        assert kept == [a for q, a, y, g in ranked(25) if g in found], "in the order of the file"
+        assert kept == [a for q, a, y, g in ranked(25) if g in numbers], "in the order of the file"
     assert splits["again"] == splits["out"] != splits["other"]
 
     def error_of(rows: list[tuple[str, ...]], *more: object) -> str:
@@ -294,8 +294,8 @@ def test_vectors_bring_words_of_held_out_texts(tmp_path: Path) -> None:
     assert "new" in words and "absent" not in words and "words" not in words
     assert "cats" in words, "with vectors, words that occur once are known"
     run("labelled_texts", *options, "--output", tmp_path / "learned")
-    known = [line.split()[0] for line in lines(tmp_path / "learned/dictionary/text.txt")]
-    assert "cats" in known and "Some" not in known, "a vector for unknown words is learned from rare ones"
+    words = [line.split()[0] for line in lines(tmp_path / "learned/dictionary/text.txt")]
+    assert "cats" in words and "Some" not in words, "a vector for unknown words is learned from rare ones"
 
 
 @pytest.mark.parametrize("has_tags", [False, True], ids=["ranking", "tags"])

@@ -266,7 +266,7 @@ def _kill_self(*_: object, **__: object) -> None:
 def _killed_in_cleaning(inputs: dict[str, tuple[Path, Path]], output: Path) -> None:
     calls = iter(range(100))
     original = PairsRun._reason_to_drop
-    PairsRun._reason_to_drop = lambda *given: next(calls, None) is None and _kill_self() or original(*given)
+    PairsRun._reason_to_drop = lambda *arguments: next(calls, None) is None and _kill_self() or original(*arguments)
     prepare(STEPS, inputs, output)
 
 

@@ -51,11 +51,11 @@ def test_any_bytes_are_text_or_refused(content: bytes) -> None:
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).write_bytes(content)
         try:
-            found = list(read_lines(file.name))
+            lines = list(read_lines(file.name))
         except InputError as error:
             assert file.name in str(error)
             return
-        assert "\n".join(found).encode().count(b"\n") == max(0, len(found) - 1)
+        assert "\n".join(lines).encode().count(b"\n") == max(0, len(lines) - 1)
         content.decode()
 
 

@@ -34,11 +34,11 @@ class FullDisk:
         monkeypatch.setattr(Path, "mkdir", self._failing(Path.mkdir))
 
     def _failing(self, real: Callable) -> Callable:
-        def call(*arguments: object, **given: object) -> object:
+        def call(*arguments: object, **options: object) -> object:
             self.calls += 1
             if self.calls == self.fails_at:
                 raise OSError(errno.ENOSPC, "No space left on device")
-            return real(*arguments, **given)
+            return real(*arguments, **options)
 
         return call
 
