@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins import completion
-from fairseq_plugins.command import COMMANDS, preparations
+from fairseq_plugins.command import COMMANDS
+from fairseq_plugins.corpora.data_sets import PREPARATIONS
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments.command_line import standard_input
 from fairseq_plugins.versions import VERSION
@@ -43,7 +44,7 @@ def test_every_script_has_a_version(script: str) -> None:
         ("prepare --help", 0, "IWSLT'14 German-English"),
         ("prepare iwslt14", 1, "error: there is no fairseq-plugins prepare iwslt14; did you mean 'iwslt14_de_en'?"),
         *((f"{name} --help", 0, f"usage: fairseq-plugins {name} ") for name in COMMANDS),
-        *((f"prepare {name} --help", 0, f"usage: fairseq-plugins prepare {name} ") for name in preparations()),
+        *((f"prepare {name} --help", 0, f"usage: fairseq-plugins prepare {name} ") for name in PREPARATIONS),
         *((f"{name} --version", 0, f"fairseq-plugins {VERSION}") for name in ("train", "analysis", "prepare trec")),
         ("analysis --help", 0, "channel-attention"),
         ("train --help", 0, "CONFIG [FAIRSEQ-TRAIN OPTIONS ...]"),
@@ -137,12 +138,12 @@ def test_every_script_runs_a_command() -> None:
             _, *words, arguments = line.split()
             assert arguments == '"$@"'
             commands.add(" ".join(words))
-    assert commands == {*COMMANDS, *(f"prepare {name}" for name in preparations())} - WITHOUT_SCRIPT
+    assert commands == {*COMMANDS, *(f"prepare {name}" for name in PREPARATIONS)} - WITHOUT_SCRIPT
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_completion_knows_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     completion.main([shell])
     script = capsys.readouterr().out
-    for word in (*COMMANDS, *preparations(), "--restart", "--tgt-lang"):
+    for word in (*COMMANDS, *PREPARATIONS, "--restart", "--tgt-lang"):
         assert word in script

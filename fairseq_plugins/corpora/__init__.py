@@ -8,7 +8,8 @@
 ``pairs``                           a kind: parallel texts; ``parallel_text``: ``fairseq-plugins prepare parallel``
 ``iwslt14``, ``nist``, ``gigaword`` data sets, of pairs
 ``labelled_texts``                  a kind: texts, or pairs of them, with labels; ``labelled_tables``: a user's own
-``data_sets``                       data sets of labelled texts, in a table; ``labelled_lines`` is what several are
+``data_sets``                       what ``fairseq-plugins prepare`` knows by name; a table of the data sets of labelled
+                                    texts, of which several are ``labelled_lines``
 ``generated_sequences``             a kind: copy memory, and digits pixel by pixel
 ``running_text``                    a kind: running text for language models, ``fairseq-plugins prepare text``
 ``ptb``                             a data set, of running text

@@ -1,8 +1,8 @@
-"""Published data sets of labelled texts: a table, :data:`DATA_SETS`, and ``fairseq-plugins prepare NAME`` for each row.
+"""What ``fairseq-plugins prepare`` knows by name, and the table of the data sets of labelled texts, :data:`DATA_SETS`.
 
     fairseq-plugins prepare trec --train train_5500.label --test TREC_10.label --output work/trec/data
 
-A new data set is a row of the table and a function that finds its files and says how they are read.
+A new data set of labelled texts is a row of the table, and a function that finds its files and says how they are read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairseq_plugins.command_parser import CommandParser
+from fairseq_plugins.command_parser import Command, CommandParser
 from fairseq_plugins.corpora.labelled_lines import labelled_lines
 from fairseq_plugins.corpora.labelled_tables import read_table
 from fairseq_plugins.corpora.labelled_texts import (
@@ -365,9 +365,23 @@ DATA_SETS = {
     ),
 }
 
+PREPARATIONS = {
+    "parallel": Command("corpora.parallel_text", "parallel text of your own"),
+    "text": Command("corpora.running_text", "running text of your own, for language models"),
+    "labelled_texts": Command("corpora.labelled_tables", "labelled texts of your own: a table or JSON lines"),
+    "iwslt14_de_en": Command("corpora.iwslt14", "IWSLT'14 German-English"),
+    "nist_zh_en": Command("corpora.nist", "NIST Chinese-English"),
+    "gigaword": Command("corpora.gigaword", "Gigaword headlines"),
+    "ptb": Command("corpora.ptb", "Penn Treebank, words or characters"),
+    "copy_memory": Command("corpora.generated_sequences", "the copy memory problem", "copy_memory"),
+    "pixels": Command("corpora.generated_sequences", "MNIST's digits, pixel by pixel", "pixels"),
+    **{name: Command("corpora.data_sets", data_set.summary, name) for name, data_set in DATA_SETS.items()},
+}
+"""What ``fairseq-plugins prepare`` knows: a user's own text, data sets with steps of their own, the table's rows."""
+
 
 def parsers() -> dict[str, CommandParser]:
-    """The command lines of all."""
+    """The command lines of the table's rows."""
     return {name: _parser(name) for name in DATA_SETS}
 
 
@@ -381,7 +395,7 @@ def _parser(name: str) -> CommandParser:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Prepares the one whose name comes first."""
+    """Prepares the row whose name comes first."""
     name, *remaining = arguments
     options, data_set = _parser(name).parse_args(remaining), DATA_SETS[name]
     with tempfile.TemporaryDirectory() as folder:

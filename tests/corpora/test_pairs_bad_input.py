@@ -109,6 +109,15 @@ def test_a_folder_that_must_not_be_written(
     assert prepare(STEPS, inputs, prepared) == PairsPreparation.load(prepared)
 
 
+def test_a_disk_that_is_mounted_there_has_no_other_name(
+    tmp_path: Path, inputs: dict[str, tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
+    with pytest.raises(InputError, match=": a disk is mounted there: name a folder on it for --output"):
+        prepare(STEPS, inputs, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_failed_run_leaves_a_folder_that_was_there(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
     (tmp_path / "out").mkdir()
     with pytest.raises(InputError):
