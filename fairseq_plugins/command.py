@@ -6,45 +6,15 @@ What a command needs is imported when it is the one that runs: help does not wai
 from __future__ import annotations
 
 import argparse
-import importlib
 import logging
 import sys
 from collections.abc import Sequence
-from types import ModuleType
-from typing import NamedTuple
 
-from .command_parser import PROGRAM
+from .command_parser import PROGRAM, Command
 from .errors import InputError, nearest, report_input_errors
 from .missing import explain_missing_packages
 from .startup import prepare_command
 from .versions import add_version_argument
-
-
-class Command(NamedTuple):
-    """One of the commands.
-
-    Attributes:
-        module: below this package; it has ``main(arguments)``, and ``parser()``, which reads them
-        summary: what it does, in half a sentence
-        name: of the command in a module that has several
-    """
-
-    module: str
-    summary: str
-    name: str | None = None
-
-    def run(self, arguments: Sequence[str]) -> None:
-        """Runs it."""
-        self._load().main(arguments if self.name is None else [self.name, *arguments])
-
-    def parser(self) -> argparse.ArgumentParser:
-        """Its options."""
-        module = self._load()
-        return module.parser() if self.name is None else module.parsers()[self.name]
-
-    def _load(self) -> ModuleType:
-        return importlib.import_module(f".{self.module}", __package__)
-
 
 COMMANDS = {
     "quickstart": Command("experiments.quickstart", "train two models on a built-in corpus, translate, score"),
@@ -64,24 +34,6 @@ COMMANDS = {
     "check": Command("installation", "what works here, and what each layer runs on"),
     "completion": Command("completion", "print a script that completes these commands in a shell"),
 }
-PREPARATIONS = {
-    "parallel": Command("corpora.parallel_text", "parallel text of your own"),
-    "text": Command("corpora.running_text", "running text of your own, for language models"),
-    "labelled_texts": Command("corpora.labelled_tables", "labelled texts of your own: a table or JSON lines"),
-    "iwslt14_de_en": Command("corpora.iwslt14", "IWSLT'14 German-English"),
-    "nist_zh_en": Command("corpora.nist", "NIST Chinese-English"),
-    "gigaword": Command("corpora.gigaword", "Gigaword headlines"),
-    "ptb": Command("corpora.ptb", "Penn Treebank, words or characters"),
-    "trec": Command("corpora.trec", "TREC's questions"),
-    "sst": Command("corpora.sst", "the Stanford Sentiment Treebank"),
-    "imdb": Command("corpora.imdb", "IMDb's reviews"),
-    "reviews": Command("corpora.reviews", "one of 16 sets of reviews"),
-    "entailment": Command("corpora.entailment", "SNLI or SciTail"),
-    "answer_selection": Command("corpora.answer_selection", "WikiQA or TrecQA"),
-    "copy_memory": Command("corpora.generated_sequences", "the copy memory problem", "copy_memory"),
-    "pixels": Command("corpora.generated_sequences", "MNIST's digits, pixel by pixel", "pixels"),
-}
-
 PREPARE = "prepare a data set, or text of your own"
 
 
@@ -106,6 +58,8 @@ def run(arguments: Sequence[str]) -> None:
 
 def _chosen(arguments: Sequence[str]) -> tuple[Command, Sequence[str]]:
     if arguments[:1] == ["prepare"]:
+        from .corpora.data_sets import PREPARATIONS
+
         summaries = {name: command.summary for name, command in PREPARATIONS.items()}
         return _named(PREPARATIONS, arguments[1:], _parser("prepare", "NAME", summaries))
     summaries = {"prepare": PREPARE}
@@ -129,7 +83,7 @@ def _named(
 
 def _parser(name: str, what: str, summaries: dict[str, str]) -> argparse.ArgumentParser:
     width = max(map(len, summaries)) + 2
-    lines = [f"  {known:<{width}}{summary}" for known, summary in summaries.items()]
+    lines = [f"  {word:<{width}}{summary}" for word, summary in summaries.items()]
     program = f"{PROGRAM} {name}".rstrip()
     parser = argparse.ArgumentParser(
         prog=program,

@@ -1,16 +1,45 @@
-"""How the options of ``fairseq-plugins COMMAND`` are read and shown. Standard library only."""
+"""What a command is, and how its options are read and shown. Standard library only."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import textwrap
 from collections.abc import Sequence
+from types import ModuleType
+from typing import NamedTuple
 
 from .versions import add_version_argument
 
 PROGRAM = "fairseq-plugins"
 _WIDTH = 110
+
+
+class Command(NamedTuple):
+    """One of the commands.
+
+    Attributes:
+        module: below this package; it has ``main(arguments)``, and ``parser()``, which reads them
+        summary: what it does, in half a sentence
+        name: of the command in a module that has several
+    """
+
+    module: str
+    summary: str
+    name: str | None = None
+
+    def run(self, arguments: Sequence[str]) -> None:
+        """Runs it."""
+        self._load().main(arguments if self.name is None else [self.name, *arguments])
+
+    def parser(self) -> argparse.ArgumentParser:
+        """Its options."""
+        module = self._load()
+        return module.parser() if self.name is None else module.parsers()[self.name]
+
+    def _load(self) -> ModuleType:
+        return importlib.import_module(f".{self.module}", __package__)
 
 
 class CommandParser(argparse.ArgumentParser):

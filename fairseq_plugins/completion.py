@@ -31,12 +31,13 @@ def main(arguments: Sequence[str]) -> None:
 
 def _all_commands() -> argparse.ArgumentParser:
     """The parsers of all commands as one."""
-    from .command import COMMANDS, PREPARATIONS, PREPARE
+    from .command import COMMANDS, PREPARE
+    from .corpora.data_sets import PREPARATIONS
 
     whole = argparse.ArgumentParser(prog=PROGRAM)
     commands = whole.add_subparsers()
-    preparations = commands.add_parser("prepare", help=PREPARE).add_subparsers()
-    for branch, known in ((commands, COMMANDS), (preparations, PREPARATIONS)):
-        for name, command in known.items():
+    names = commands.add_parser("prepare", help=PREPARE).add_subparsers()
+    for branch, table in ((commands, COMMANDS), (names, PREPARATIONS)):
+        for name, command in table.items():
             branch.add_parser(name, parents=[command.parser()], add_help=False, help=command.summary)
     return whole

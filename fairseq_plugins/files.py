@@ -1,4 +1,4 @@
-"""Files that are either whole or absent, JSON, locks and checksums. Standard library only."""
+"""Files that are either whole or absent, JSON, locks and checksums."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import codecs
 import contextlib
 import errno
 import fcntl
-import functools
 import gzip
 import hashlib
 import json
-import logging
 import os
 import shutil
 import tempfile
@@ -20,8 +18,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from .errors import InputError
-
-logger = logging.getLogger(__name__)
 
 _LONGEST_LINE = 1 << 25
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
@@ -95,110 +91,102 @@ def write_json(path: str | os.PathLike[str], content: Any) -> None:
 
 
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
-_OF_THIS_MACHINE = ("/tmp", "/var/tmp", "/dev/shm")
-"""Where locks are kept instead of on a file system that has none."""
-
-
-def take_lock(path: str | os.PathLike[str], wait: bool = False) -> int | None:
-    """Takes the lock that the file ``path`` stands for; the file is made where it is not there.
-
-    Where its file system has no locks, processes of this machine alone keep out of each other's way, and a warning says
-    so.
-
-    Returns:
-        A file descriptor, to be kept open: the lock lasts until this process and every command that inherited it end,
-        however that happens (:func:`locked` gives it back before). Forked workers do not inherit it. None where another
-        process has the lock and we do not ``wait`` for it.
-
-    Raises:
-        OSError: the file cannot be made, or there are locks nowhere; it names the file.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        return _flock(path, wait)
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            raise
-        for folder in _OF_THIS_MACHINE:
-            with contextlib.suppress(OSError):
-                descriptor = _flock(_substitute(path, folder), wait)
-                _warn_of_no_locks(os.path.realpath(path.parent))
-                return descriptor
-        raise
-
-
-def _flock(path: Path, wait: bool) -> int | None:
-    while True:
-        # Writable, as network file systems demand for an exclusive lock.
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever had it may have removed the file: then a lock on it keeps nobody out.
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-                    _held.add(descriptor)
-                    return descriptor
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        except BaseException as error:
-            os.close(descriptor)
-            if isinstance(error, OSError):
-                error.filename = str(path)  # flock knows none
-            raise
-        os.close(descriptor)
-
-
-def _substitute(path: Path, folder: str) -> Path:
-    """The file on this machine that stands for one where there are no locks."""
-    kept = Path(folder) / f"fairseq_plugins_locks_{os.getuid()}"
-    kept.mkdir(exist_ok=True)
-    return kept / hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()
-
-
-@functools.cache
-def _warn_of_no_locks(folder: str) -> None:
-    logger.warning(
-        f"{folder}: this file system has no locks, so that processes of this machine alone keep out of each other's "
-        f"way; start nothing in this folder on another machine meanwhile"
-    )
 
 
 @contextlib.contextmanager
-def locked(path: str | os.PathLike[str], refusal: str | None = None, keep: bool = True) -> Iterator[int]:
-    """Has the lock that the file ``path`` stands for while the block runs; yields what :func:`take_lock` returns.
+def locked(path: str | os.PathLike[str], refusal: str | None = None, keep: bool = True) -> Iterator[None]:
+    """Has the lock that the file ``path`` stands for while the block runs; the file is made where it is not there.
+
+    Where its file system has no locks, a file beside it says who has the lock.
 
     Args:
         refusal: what to say where another process has it; None to wait instead.
-        keep: whether the file stays; without it no other process may inherit the lock.
+        keep: whether the file stays.
 
     Raises:
         InputError: ``refusal``, where another process has it.
     """
-    descriptor = take_lock(path, wait=refusal is None)
+    # Not at the head of the file: what locks nothing does without the package.
+    from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    timeout = -1 if refusal is None else 0
+    lock: BaseFileLock = FileLock(path, timeout)
+    try:
+        try:
+            lock.acquire()
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            lock = SoftFileLock(_beside(path), timeout)
+            lock.acquire()
+    except Timeout:
+        raise InputError(refusal) from None
+    try:
+        yield
+    finally:
+        if not keep:
+            path.unlink(missing_ok=True)
+        lock.release()
+
+
+@contextlib.contextmanager
+def inheritable_lock(path: str | os.PathLike[str], refusal: str) -> Iterator[list[int]]:
+    """As :func:`locked`, for a command that is to keep the lock when this process alone is killed.
+
+    Yields:
+        File descriptors for the command to inherit; none where the file system has no locks.
+
+    Raises:
+        InputError: ``refusal``, where another process has it.
+    """
+    path = Path(path)
+    try:
+        descriptor = take_lock(path)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        with locked(_beside(path), refusal):
+            yield []
+        return
     if descriptor is None:
         raise InputError(refusal)
     try:
-        yield descriptor
+        yield [descriptor]
     finally:
-        if not keep:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
-        _held.discard(descriptor)
         os.close(descriptor)
 
 
-_held: set[int] = set()
+def take_lock(path: str | os.PathLike[str]) -> int | None:
+    """Takes a lock that lasts until this process and every command that inherited it end, however that happens.
+
+    filelock has none: it unlocks a file where it releases it, and so takes the lock from a command that inherited it;
+    we only close our descriptor.
+
+    Returns:
+        A file descriptor, to be kept open; None where another process has the lock.
+
+    Raises:
+        OSError: the file cannot be made, or its file system has no locks.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Writable, as network file systems demand for an exclusive lock.
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
-def _leave_locks_to_the_parent() -> None:
-    while _held:
-        os.close(_held.pop())
-
-
-# A worker may outlive a parent that is killed: it would keep everybody out.
-os.register_at_fork(after_in_child=_leave_locks_to_the_parent)
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.holder")
 
 
 def refuse_colon(path: str | os.PathLike[str], option: str) -> None:

@@ -10,6 +10,7 @@ from .errors import InputError
 from .package_files import IS_CHECKOUT
 
 EXTRAS = {
+    "filelock": "layers",
     "torch": "layers",
     "fairseq": "train",
     "langcodes": "train",

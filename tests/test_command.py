@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins import completion
-from fairseq_plugins.command import COMMANDS, PREPARATIONS
+from fairseq_plugins.command import COMMANDS
+from fairseq_plugins.corpora.data_sets import PREPARATIONS
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments.command_line import standard_input
 from fairseq_plugins.versions import VERSION

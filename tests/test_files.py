@@ -6,20 +6,30 @@ import errno
 import fcntl
 import gzip
 import hashlib
+import multiprocessing
 import os
 import stat
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from fairseq_plugins import files
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.files import atomic_directory, atomic_file, locked, read_lines, sha256, take_lock, write_json
+from fairseq_plugins.files import (
+    atomic_directory,
+    atomic_file,
+    inheritable_lock,
+    locked,
+    read_lines,
+    sha256,
+    take_lock,
+    write_json,
+)
 from tests.commands import CHECKOUT
 
 
@@ -169,54 +179,68 @@ def test_a_lock_can_leave_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_process_that_inherited_a_lock_keeps_it(tmp_path: Path) -> None:
-    with locked(tmp_path / "lock", "somebody is at work") as lock:
-        child = subprocess.Popen(["sleep", "60"], pass_fds=[lock])
-    assert take_lock(tmp_path / "lock") is None
+    with inheritable_lock(tmp_path / "lock", "somebody is at work") as descriptors:
+        child = subprocess.Popen(["sleep", "60"], pass_fds=descriptors)
+    with (
+        pytest.raises(InputError, match="^somebody is at work$"),
+        inheritable_lock(tmp_path / "lock", "somebody is at work"),
+    ):
+        pass
     child.kill()
     child.wait()
-    with locked(tmp_path / "lock", "somebody is at work"):
+    with inheritable_lock(tmp_path / "lock", "somebody is at work"):
+        assert take_lock(tmp_path / "lock") is None
+
+
+@pytest.fixture(params=[errno.ENOSYS, errno.ENOLCK], ids=["lustre", "nfs"])
+def unlockable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+    """A folder of a file system that has no locks: Lustre without ``-o flock``, NFS without its daemon."""
+
+    def fail(descriptor: int, operation: int) -> None:
+        raise OSError(request.param, os.strerror(request.param))
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    return tmp_path
+
+
+@pytest.mark.parametrize("lock", [locked, inheritable_lock])
+def test_where_a_file_system_has_no_locks_a_file_says_who_is_at_work(unlockable: Path, lock: Callable) -> None:
+    path = unlockable / "work" / ".lock"
+    with lock(path, "somebody is at work") as descriptors:
+        assert not descriptors
+        with pytest.raises(InputError, match="^somebody is at work$"), lock(path, "somebody is at work"):
+            pass
+        with lock(unlockable / ".lock", "somebody is at work"):
+            pass
+    with lock(path, "somebody is at work"):
         pass
 
 
-@pytest.fixture
-def unlockable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of a file system that has no locks, as Lustre without ``-o flock``."""
-    flock = fcntl.flock
+@pytest.mark.parametrize("lock", [locked, inheritable_lock])
+def test_a_killed_process_keeps_nobody_out_where_there_are_no_locks(unlockable: Path, lock: Callable) -> None:
+    path, reached = unlockable / ".lock", unlockable / "reached"
 
-    def fail_there(descriptor: int, operation: int) -> None:
-        if Path(os.readlink(f"/proc/self/fd/{descriptor}")).is_relative_to(tmp_path / "lustre"):
-            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-        flock(descriptor, operation)
+    def hold() -> None:
+        with lock(path, "somebody is at work"):
+            reached.touch()
+            time.sleep(60)
 
-    monkeypatch.setattr(fcntl, "flock", fail_there)
-    monkeypatch.setattr(files, "_OF_THIS_MACHINE", (str(tmp_path / "lustre"), str(tmp_path / "tmp")))
-    (tmp_path / "tmp").mkdir()
-    (tmp_path / "lustre").mkdir()
-    return tmp_path / "lustre"
+    process = multiprocessing.get_context("fork").Process(target=hold)
+    process.start()
+    while not reached.exists():
+        time.sleep(0.01)
+    with pytest.raises(InputError, match="^somebody is at work$"), lock(path, "somebody is at work"):
+        pass
+    process.kill()
+    process.join()
+    with lock(path, "somebody is at work"):
+        pass
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it looks up descriptors in /proc")
-def test_where_a_file_system_has_no_locks_this_machine_keeps_them(
-    unlockable: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (unlockable / "link").symlink_to(unlockable)
-    with locked(unlockable / "work" / ".lock", "somebody is at work"):
-        assert take_lock(unlockable / "link" / "work" / ".lock") is None
-        with locked(unlockable / ".lock", "somebody is at work"):
-            pass
-    assert caplog.text.count("has no locks") == 2, "one line for each folder"
-    assert f"{unlockable / 'work'}: this file system has no locks, so that processes of this machine" in caplog.text
-    with locked(unlockable / "work" / ".lock", "somebody is at work", keep=False):
+def test_a_lock_without_locks_can_leave_nothing_behind(unlockable: Path) -> None:
+    with locked(unlockable / "work" / ".lock", keep=False):
         pass
     assert names(unlockable / "work") == []
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it looks up descriptors in /proc")
-def test_a_lock_that_cannot_be_had_names_its_file(unlockable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_OF_THIS_MACHINE", (str(unlockable),))
-    with pytest.raises(OSError) as failure:
-        take_lock(unlockable / ".lock")
-    assert (failure.value.errno, failure.value.filename) == (errno.ENOSYS, str(unlockable / ".lock"))
 
 
 def test_sha256(tmp_path: Path) -> None:

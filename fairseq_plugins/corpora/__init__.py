@@ -4,19 +4,19 @@
 ``preparation``                     the record of a preparation, ``preparation.json``: what consumers ask
 ``codec``                           text ↔ what fairseq reads of it; ``tokenizers`` and ``subwords`` are its parts
 ``symbols``                         fairseq's own, which no text may hold
-``pipeline``                        steps that go on where they were interrupted; ``lines`` is about files of text
+``pipeline``                        one run of a preparation, fairseq-preprocess; ``lines`` is about files of text
 ``pairs``                           a kind: parallel texts; ``parallel_text``: ``fairseq-plugins prepare parallel``
 ``iwslt14``, ``nist``, ``gigaword`` data sets, of pairs
 ``labelled_texts``                  a kind: texts, or pairs of them, with labels; ``labelled_tables``: a user's own
-``trec``, ``sst``, ``reviews``,     data sets, of labelled texts; ``labelled_lines`` is what several of them are
-``imdb``, ``answer_selection``,
-``entailment``
+``data_sets``                       what ``fairseq-plugins prepare`` knows by name; a table of the data sets of labelled
+                                    texts, of which several are ``labelled_lines``
 ``generated_sequences``             a kind: copy memory, and digits pixel by pixel
 ``running_text``                    a kind: running text for language models, ``fairseq-plugins prepare text``
 ``ptb``                             a data set, of running text
 ``builtin``                         pairs, texts and labels that lie in ``builtin_texts``, without a download
 ==================================  ================================================================================
 
-A new kind is a new file: a :class:`~fairseq_plugins.corpora.preparation.Preparation` with a ``kind`` that is the file's
-name, and a :class:`~fairseq_plugins.corpora.pipeline.Run` with its steps.
+A new data set of labelled texts is a row of ``data_sets``. A new kind is a new file: a
+:class:`~fairseq_plugins.corpora.preparation.Preparation` with a ``kind`` that is the file's name, and a
+:class:`~fairseq_plugins.corpora.pipeline.Run` that writes it.
 """

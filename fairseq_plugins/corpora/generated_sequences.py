@@ -18,7 +18,7 @@ import gzip
 import math
 import os
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,6 @@ from fairseq_plugins.corpora.lines import text_writer
 from fairseq_plugins.corpora.pipeline import Run, add_run_arguments
 from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.files import atomic_directory
 
 PROBLEMS = ("copy_memory", "pixels")
 COPIED = 10
@@ -96,48 +95,46 @@ class GeneratedSequencesRun(Run[GeneratedSequencesPreparation]):
 
     folders = ("raw", "bin")
 
-    def steps(self) -> Mapping[str, Callable[[], Any]]:
-        return {"sets": self._write_copied if self.preparation.problem == "copy_memory" else self._write_pixels}
+    def write(self, folder: Path) -> dict[str, Any]:
+        write = self._write_copied if self.preparation.problem == "copy_memory" else self._write_pixels
+        counts = write(folder)
+        return {"splits": {name: {**self.facts.get(name, {}), "kept": count} for name, count in counts.items()}}
 
-    def results(self) -> dict[str, Any]:
-        sets = self.found["sets"]
-        return {"splits": {name: {**self.given.get(name, {}), "kept": count} for name, count in sets.items()}}
-
-    def _write_copied(self) -> dict[str, int]:
+    def _write_copied(self, folder: Path) -> dict[str, int]:
         steps = self.preparation
         sets = {}
         for number, name in enumerate(("valid", "test")):
             generator = np.random.default_rng((steps.seed, number))
             sets[name] = {"symbols": generator.integers(0, SYMBOLS, (steps.sequences, COPIED))}
         labels = {name: [" ".join(map(str, row)) for row in arrays["symbols"]] for name, arrays in sets.items()}
-        return {"train": 0, **self._write(sets, labels)}
+        return {"train": 0, **_write(folder, sets, labels)}
 
-    def _write_pixels(self) -> dict[str, int]:
+    def _write_pixels(self, folder: Path) -> dict[str, int]:
         if self.preparation.is_small:
-            return self._write_parts(_small_digits())
-        given = {name: _digits(*paths) for name, paths in self.inputs.items()}
-        if len(given["train"][0]) <= HELD_OUT:
-            raise InputError(f"{self.inputs['train'][0]}: {len(given['train'][0]):,} digits; {HELD_OUT:,} validate")
-        parts = {
-            "train": [array[HELD_OUT:] for array in given["train"]],
-            "valid": [array[:HELD_OUT] for array in given["train"]],
-            "test": list(given["test"]),
-        }
-        return self._write_parts(parts)
-
-    def _write_parts(self, parts: Mapping[str, Sequence[np.ndarray]]) -> dict[str, int]:
+            parts = _small_digits()
+        else:
+            train, test = (_digits(*self.inputs[name]) for name in ("train", "test"))
+            if len(train[0]) <= HELD_OUT:
+                raise InputError(f"{self.inputs['train'][0]}: {len(train[0]):,} digits; {HELD_OUT:,} validate")
+            parts = {
+                "train": [array[HELD_OUT:] for array in train],
+                "valid": [array[:HELD_OUT] for array in train],
+                "test": list(test),
+            }
         sets = {name: {"pixels": pixels, "labels": labels} for name, (pixels, labels) in parts.items()}
-        return self._write(sets, {name: list(map(str, labels)) for name, (_, labels) in parts.items()})
+        return _write(folder, sets, {name: list(map(str, labels)) for name, (_, labels) in parts.items()})
 
-    def _write(self, sets: Mapping[str, Mapping[str, Any]], labels: Mapping[str, list[str]]) -> dict[str, int]:
-        with atomic_directory(self.output / "bin") as folder:
-            for name, arrays in sets.items():
-                np.savez_compressed(folder / f"{name}.npz", **arrays)
-        with atomic_directory(self.output / "raw") as folder:
-            for name, lines in labels.items():
-                with text_writer(folder / f"{name}.label") as stream:
-                    stream.writelines(line + "\n" for line in lines)
-        return {name: len(lines) for name, lines in labels.items()}
+
+def _write(folder: Path, sets: Mapping[str, Mapping[str, Any]], labels: Mapping[str, list[str]]) -> dict[str, int]:
+    """Writes ``bin/`` and ``raw/``; returns how many sequences each set has."""
+    for part in "bin", "raw":
+        (folder / part).mkdir()
+    for name, arrays in sets.items():
+        np.savez_compressed(folder / "bin" / f"{name}.npz", **arrays)
+    for name, lines in labels.items():
+        with text_writer(folder / "raw" / f"{name}.label") as stream:
+            stream.writelines(line + "\n" for line in lines)
+    return {name: len(lines) for name, lines in labels.items()}
 
 
 def _digits(images: Path, labels: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -157,8 +154,8 @@ def _small_digits() -> dict[str, list[np.ndarray]]:
     # Not at the head of the file: nothing else here needs it.
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    arrays = (found.data * 255 / 16).astype(np.uint8), found.target.astype(np.uint8)
+    digits = load_digits()
+    arrays = (digits.data * 255 / 16).astype(np.uint8), digits.target.astype(np.uint8)
     bounds = {"train": slice(None, -600), "valid": slice(-600, -400), "test": slice(-400, None)}
     return {name: [array[bound] for array in arrays] for name, bound in bounds.items()}
 
@@ -218,9 +215,9 @@ def parsers() -> dict[str, CommandParser]:
             "--input mnist --length 1000 --output work/noisy_mnist_1000/data",
         ),
     )
-    given = pixels.add_mutually_exclusive_group(required=True)
-    given.add_argument("--input", type=Path, metavar="DIR", help="with MNIST's four idx files")
-    given.add_argument("--small", action="store_true", help="scikit-learn's 1,797 digits of 8 by 8 pixels")
+    digits = pixels.add_mutually_exclusive_group(required=True)
+    digits.add_argument("--input", type=Path, metavar="DIR", help="with MNIST's four idx files")
+    digits.add_argument("--small", action="store_true", help="scikit-learn's 1,797 digits of 8 by 8 pixels")
     pixels.add_argument("--permute", action="store_true", help="pixels in a fixed order drawn at random")
     pixels.add_argument(
         "--length", type=int, metavar="T", help="fill up with noise to T steps; default: the pixels alone"

@@ -17,7 +17,7 @@ from pathlib import Path
 from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.archives import add_archive_arguments, unpack
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
-from fairseq_plugins.corpora.pipeline import add_run_arguments
+from fairseq_plugins.corpora.pipeline import add_run_arguments, note_other_sizes
 from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import sha256
@@ -50,9 +50,9 @@ def find(folder: Path, split: str) -> tuple[Path, Path] | None:
     source, target = (_find_side(folder, split, names) for names in NAMES[split])
     if source is not None and target is not None:
         return source, target
-    for found, missing, names in zip((source, target), (target, source), NAMES[split][::-1], strict=True):
-        if found is not None and missing is None:
-            raise InputError(f"{found} is there, but not its other side, {' or '.join(names)}, in {folder}")
+    for side, other, names in zip((source, target), (target, source), NAMES[split][::-1], strict=True):
+        if side is not None and other is None:
+            raise InputError(f"{side} is there, but not its other side, {' or '.join(names)}, in {folder}")
     return None
 
 
@@ -89,8 +89,8 @@ def extract(archive: Path, folder: Path, gigabytes: float = UNPACKED_GIGABYTES) 
     Raises:
         InputError, OSError: see :func:`.archives.unpack`.
     """
-    known = {name + end for split in NAMES.values() for names in split for name in names for end in ("", ".gz")}
-    unpack(archive, folder, gigabytes, lambda member: member.isfile() and Path(member.name).name in known)
+    names = {name + end for split in NAMES.values() for side in split for name in side for end in ("", ".gz")}
+    unpack(archive, folder, gigabytes, lambda member: member.isfile() and Path(member.name).name in names)
     return folder
 
 
@@ -188,6 +188,4 @@ def main(arguments: Sequence[str]) -> None:
             origin=origin,
         )
         prepared = prepare(steps, inputs, options.output, options.workers, references=references)
-    for split, full in PAIRS.items():
-        if (read := prepared.splits[split]["read"]) != full:
-            print(f"note: {split} has {read:,} pairs and the full set {full:,}: not comparable with the papers")
+    note_other_sizes(prepared, "pairs", PAIRS, "read")

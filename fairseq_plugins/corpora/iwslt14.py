@@ -32,7 +32,7 @@ from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.archives import add_archive_arguments, unpack
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
-from fairseq_plugins.corpora.pipeline import DOWNLOAD, add_run_arguments
+from fairseq_plugins.corpora.pipeline import add_run_arguments, note_other_sizes
 from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_file, read_lines, refuse_colon, sha256
@@ -198,16 +198,16 @@ def parser() -> CommandParser:
     options = CommandParser(
         "prepare iwslt14_de_en",
         "Prepares IWSLT'14 German-English for fairseq, as fairseq's prepare-iwslt14.sh does. Without "
-        "--archive or --tokenized, the archive (20 MB) is fetched into DIR/download.",
+        "--archive or --tokenized, the archive (20 MB) is fetched into DIR.download.",
         (
             "--output work/iwslt14_de_en/data",
             "--archive de-en.tgz --bpe subword-nmt --bpe-size 10000 --output work/iwslt14_10k/data",
             "--tokenized DIR --output work/iwslt14_de_en/data",
         ),
     )
-    given = options.add_mutually_exclusive_group()
-    given.add_argument("--archive", metavar="FILE", help=f"the official {ARCHIVE}")
-    given.add_argument(
+    sources = options.add_mutually_exclusive_group()
+    sources.add_argument("--archive", metavar="FILE", help=f"the official {ARCHIVE}")
+    sources.add_argument(
         "--tokenized",
         metavar="DIR",
         help="a folder with {train,valid,test}.tok.{de,en}: what prepare-iwslt14.sh makes, before BPE",
@@ -244,16 +244,14 @@ def main(arguments: Sequence[str]) -> None:
         steps = PairsPreparation(given="tokens", **common)
         inputs = {split: _tokenized_files(Path(options.tokenized), split) for split in PAIRS}
         preparation = prepare(steps, inputs, output, options.workers)
-        for split, full in PAIRS.items():
-            if (kept := preparation.splits[split]["kept"]) != full:
-                print(f"note: {split} has {kept:,} pairs and the full set {full:,}: not comparable with the papers")
+        note_other_sizes(preparation, "pairs", PAIRS)
         return
     if options.archive:
         archive = Path(options.archive)
         if not archive.is_file():
             raise InputError(f"{archive}: no such file")
     else:
-        archive = output / DOWNLOAD / ARCHIVE
+        archive = output.with_name(f"{output.name}.download") / ARCHIVE
         if not archive.is_file():
             download(archive)
     checksum = sha256(archive)

@@ -45,9 +45,9 @@ def labelled_lines(paths: Sequence[Path], separator: str, skips_empty: bool = Fa
     """
     for path in paths:
         for number, line in enumerate(decoded_lines(path), 1):
-            label, found, text = line.strip(" ").partition(separator)
+            label, gap, text = line.strip(" ").partition(separator)
             place = f"{path}, line {number}"
-            if not found:
+            if not gap:
                 shown = "a tab" if separator == "\t" else "a space"
                 raise InputError(f"{place}: 'label text' was expected, {shown} between them")
             if not text.strip():

@@ -30,7 +30,7 @@ from fairseq_plugins.corpora.preparation import Preparation, result
 from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, SYMBOLS, UNKNOWN, check_symbols
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer
 from fairseq_plugins.errors import InputError, nearest
-from fairseq_plugins.files import atomic_directory, read_lines
+from fairseq_plugins.files import read_lines
 
 
 class Example(NamedTuple):
@@ -101,9 +101,9 @@ class LabelledTextsPreparation(Preparation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, known in ("tokenizer", TOKENIZERS), ("given", ("raw", "tokens")):
-            if (value := getattr(self, name)) not in known:
-                raise InputError(f"unknown {name} {value!r}: choose one of {', '.join(known)}")
+        for name, choices in ("tokenizer", TOKENIZERS), ("given", ("raw", "tokens")):
+            if (value := getattr(self, name)) not in choices:
+                raise InputError(f"unknown {name} {value!r}: choose one of {', '.join(choices)}")
         if len(self.texts) not in (1, 2):
             raise InputError(f"{len(self.texts)} texts: an example has one text or two")
         for name in ("max_length", "dictionary_size", "min_count", "valid_count"):
@@ -172,40 +172,37 @@ class LabelledTextsRun(Run[LabelledTextsPreparation]):
         self._read = read
         self._vectors = vectors
 
-    def steps(self) -> Mapping[str, Callable[[], Any]]:
-        return {"texts": self._write_texts, "dictionary": self._write_dictionary, "bin": self._write_bin}
-
-    def results(self) -> dict[str, Any]:
-        texts = self.found["texts"]
-        splits = {name: {**self.given.get(name, {}), **counts} for name, counts in texts["splits"].items()}
+    def write(self, folder: Path) -> dict[str, Any]:
+        counts, labels = self._write_texts(folder)
+        sizes = self._write_dictionary(folder, list(counts), labels)
         return {
-            "splits": splits,
-            "labels": texts["labels"],
-            "dictionary_sizes": self.found["dictionary"],
-            "commands": self.found["bin"],
+            "splits": {name: {**self.facts.get(name, {}), **count} for name, count in counts.items()},
+            "labels": labels,
+            "dictionary_sizes": sizes,
+            "commands": self._write_bin(folder, list(counts)),
         }
 
-    def _write_texts(self) -> dict[str, Any]:
-        """``raw/`` and ``tokens/``; returns the labels, and what was read and kept of each split."""
+    def _write_texts(self, folder: Path) -> tuple[dict[str, dict[str, int]], list[str]]:
+        """``raw/`` and ``tokens/``; returns what was read and kept of each split, and the labels."""
         steps = self.preparation
         kept, counts = self._sets()
         learned = [examples for name, examples in kept.items() if name == "train" or "held_out" in counts[name]]
-        found = {example.label for examples in learned for example in examples}
-        labels = list(RANKING_LABELS) if steps.is_ranking else sorted(found)
+        labels = sorted({example.label for examples in learned for example in examples})
+        if steps.is_ranking:
+            labels = list(RANKING_LABELS)
         for name, examples in kept.items():
             check_labels(examples, labels)
             if name != "train":
                 counts[name]["in_training"] = self._warn_of_shared_texts(name, examples, kept["train"])
         if len(labels) < 2:
             raise InputError(f"every training text has the label {labels[0]!r}: two classes are the fewest")
-        with (
-            atomic_directory(self.output / "raw") as raw,
-            atomic_directory(self.output / "tokens") as tokens,
-        ):
-            for name, examples in kept.items():
-                self._write_split(name, examples, raw, tokens)
-                counts[name]["kept"] = len(examples)
-        return {"splits": counts, "labels": labels}
+        raw, tokens = folder / "raw", folder / "tokens"
+        raw.mkdir()
+        tokens.mkdir()
+        for name, examples in kept.items():
+            self._write_split(name, examples, raw, tokens)
+            counts[name]["kept"] = len(examples)
+        return counts, labels
 
     def _warn_of_shared_texts(self, name: str, examples: Sequence[Example], train: Sequence[Example]) -> int:
         """How many examples of a held-out set have texts that are in the training set too; some are worth a warning."""
@@ -302,17 +299,15 @@ class LabelledTextsRun(Run[LabelledTextsPreparation]):
             parts[unit in chosen].append(example)
         return parts
 
-    def _write_dictionary(self) -> dict[str, int]:
+    def _write_dictionary(self, folder: Path, splits: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
         """``dictionary/``; returns the number of lines of each."""
-        steps, tokens = self.preparation, self.output / "tokens"
+        steps, tokens = self.preparation, folder / "tokens"
         words = _counted(tokens / f"train.{column}" for column in steps.inputs)
         listed = [word for word, count in sorted(words.items(), key=_by_count) if count >= steps.min_count]
         if steps.dictionary_size is not None:
             listed = listed[: steps.dictionary_size - SPECIAL_SYMBOLS]
         if self._vectors is not None:
-            held_out = _counted(
-                tokens / f"{name}.{c}" for name in self._splits if name != "train" for c in steps.inputs
-            )
+            held_out = _counted(tokens / f"{name}.{c}" for name in splits if name != "train" for c in steps.inputs)
             missing = set(held_out) - set(listed)
             listed += sorted(missing & words_of_vectors(self._vectors))
         if not listed:
@@ -321,47 +316,44 @@ class LabelledTextsRun(Run[LabelledTextsPreparation]):
                 f"smaller --min-count"
             )
         files = {"text": [(word, words[word]) for word in listed]}
-        labels = _counted([self.output / "raw" / "train.label"])
-        files["label"] = [(label, labels[label]) for label in self.found["texts"]["labels"]]
+        label_counts = _counted([folder / "raw" / "train.label"])
+        files["label"] = [(label, label_counts[label]) for label in labels]
         if steps.has_tags:
             files["tags"] = sorted(_counted(tokens / f"train.{column}" for column in steps.tags).items(), key=_by_count)
-        with atomic_directory(self.output / "dictionary") as folder:
-            for name, entries in files.items():
-                with text_writer(folder / f"{name}.txt") as stream:
-                    stream.writelines(f"{word} {count}\n" for word, count in entries)
+        (folder / "dictionary").mkdir()
+        for name, entries in files.items():
+            with text_writer(folder / "dictionary" / f"{name}.txt") as stream:
+                stream.writelines(f"{word} {count}\n" for word, count in entries)
         return {name: len(entries) for name, entries in files.items()}
 
-    @property
-    def _splits(self) -> list[str]:
-        return list(self.found["texts"]["splits"])
-
-    def _write_bin(self) -> list[str]:
+    def _write_bin(self, folder: Path, splits: Sequence[str]) -> list[str]:
+        """``bin/``; returns the commands."""
         steps, commands = self.preparation, []
         columns = {
             **{column: ("text", "tokens") for column in steps.inputs},
             **{column: ("tags", "tokens") for column in steps.tags},
             "label": ("label", "raw"),
         }
-        with atomic_directory(self.output / "bin") as folder:
-            for column, (dictionary, given) in columns.items():
-                arguments = ["--only-source", "--srcdict", f"dictionary/{dictionary}.txt"]
-                for option, names in self._prefixes().items():
-                    arguments += [option, ",".join(f"{given}/{name}.{column}" for name in names)]
-                # A dictionary that is filled up would have labels that nobody gave.
-                arguments += ["--padding-factor", "1"]
-                commands.append(self.fairseq_preprocess(arguments, folder / column, f"bin/{column}"))
-            if steps.is_ranking:
-                (folder / "group").mkdir()
-                for name in self._splits:
-                    groups = (self.output / "raw" / f"{name}.group").read_text(encoding="utf-8")
-                    (folder / "group" / f"{name}.txt").write_text(groups, encoding="utf-8", newline="\n")
+        for column, (dictionary, part) in columns.items():
+            arguments = ["--only-source", "--srcdict", f"dictionary/{dictionary}.txt"]
+            for option, names in _prefixes(splits).items():
+                arguments += [option, ",".join(f"{part}/{name}.{column}" for name in names)]
+            # A dictionary that is filled up would have labels that nobody gave.
+            arguments += ["--padding-factor", "1"]
+            commands.append(self.fairseq_preprocess(arguments, folder, f"bin/{column}"))
+        if steps.is_ranking:
+            (folder / "bin" / "group").mkdir()
+            for name in splits:
+                groups = (folder / "raw" / f"{name}.group").read_text(encoding="utf-8")
+                (folder / "bin" / "group" / f"{name}.txt").write_text(groups, encoding="utf-8", newline="\n")
         return commands
 
-    def _prefixes(self) -> dict[str, list[str]]:
-        """fairseq-preprocess's options of prefixes, with the splits that each takes."""
-        tests = sorted(name for name in self._splits if name.startswith("test"))
-        options = {"--trainpref": ["train"], "--validpref": ["valid"], "--testpref": tests}
-        return {option: names for option, names in options.items() if names and names[0] in self._splits}
+
+def _prefixes(splits: Sequence[str]) -> dict[str, list[str]]:
+    """fairseq-preprocess's options of prefixes, with the splits that each takes."""
+    tests = sorted(name for name in splits if name.startswith("test"))
+    options = {"--trainpref": ["train"], "--validpref": ["valid"], "--testpref": tests}
+    return {option: names for option, names in options.items() if names and names[0] in splits}
 
 
 @dataclasses.dataclass(frozen=True)

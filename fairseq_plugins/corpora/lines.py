@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
-from tqdm import tqdm
-
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 
@@ -112,6 +110,9 @@ def map_lines(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int, description: str, unit: str = "lines"
 ) -> Iterator[tuple[Item, Result]]:
     """Yields each item with what the function makes of it, in order. Shows a progress bar on a terminal."""
+    # Not at the head of the file: a list of data sets needs none.
+    from tqdm import tqdm
+
     items = iter(items)
     with contextlib.ExitStack() as stack:
         progress = stack.enter_context(tqdm(desc=description, unit=f" {unit}", disable=None))

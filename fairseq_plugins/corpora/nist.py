@@ -81,7 +81,7 @@ class Reader:
             except LookupError:
                 raise InputError(f"--encoding: there is no encoding '{encoding}'") from None
         self.encodings = tuple(encodings)
-        self.found: dict[Path, str] = {}
+        self.encoding_of: dict[Path, str] = {}
 
     def text(self, path: Path) -> str:
         """The text of a file (plain or ``.gz``) in the first encoding that it can be read in.
@@ -107,7 +107,7 @@ class Reader:
                 continue
             if "\0" in text:
                 raise InputError(f"{path}: NUL bytes, which no text has; name its encoding with --encoding")
-            self.found[path] = encoding
+            self.encoding_of[path] = encoding
             return text.removeprefix("\ufeff")
         raise InputError(
             f"{path}, line {failed}: neither {' nor '.join(self.encodings)}; name its encoding with --encoding"
@@ -196,11 +196,11 @@ def read_evaluation_set(source: Path, references: Sequence[Path], count: int, re
         raise InputError(f"{source}: segment {number} of document {document} is there more than once")
     translations: dict[str, tuple[Path, dict[tuple[str, str], Segment]]] = {}
     for path in references:
-        for system, found in read_segments(path, reader).items():
+        for system, translated in read_segments(path, reader).items():
             name = system or path.name
             if name in translations:
                 raise InputError(f"{path}: the reference {name} is in {translations[name][0]} too")
-            translations[name] = path, {(segment.document, segment.number): segment for segment in found}
+            translations[name] = path, {(segment.document, segment.number): segment for segment in translated}
     _check_count(source, list(translations), count)
     rows = []
     for name, (path, by_key) in translations.items():
@@ -253,13 +253,13 @@ def find_evaluation_sets(folder: Path, reader: Reader) -> dict[int, tuple[Path, 
         year = _year_of(attributes.get("setid", "")) or _year_of(path.name) or _year_of(parent)
         if year is not None:
             (sources if tag[1].lower() == "srcset" else references).setdefault(year, []).append(path)
-    found = {}
+    sets = {}
     for year in sorted(sources.keys() & references.keys()):
         if len(sources[year]) > 1:
             names = ", ".join(map(str, sources[year]))
             raise InputError(f"{names}: several source sets of {year}; name one with --set {year}=SOURCE,REFERENCES")
-        found[year] = sources[year][0], references[year]
-    return found
+        sets[year] = sources[year][0], references[year]
+    return sets
 
 
 def _year_of(name: str) -> int | None:
@@ -379,8 +379,8 @@ def _evaluation_files(arguments: argparse.Namespace, reader: Reader) -> dict[int
         if not equals or not year.isdecimal() or len(paths) < 2:
             raise InputError(f"--set {value}: write --set YEAR=SOURCE,REFERENCE[,REFERENCE...]")
         if int(year) not in (VALID_YEAR, *TEST_YEARS):
-            known = ", ".join(map(str, (VALID_YEAR, *TEST_YEARS)))
-            raise InputError(f"--set {value}: the years are {known}")
+            years = ", ".join(map(str, (VALID_YEAR, *TEST_YEARS)))
+            raise InputError(f"--set {value}: the years are {years}")
         if missing := [path for path in paths if not path.is_file()]:
             raise InputError(f"--set {value}: {missing[0]}: no such file")
         files[int(year)] = paths[0], paths[1:]
@@ -405,19 +405,19 @@ def parser() -> CommandParser:
             "--train corpus --set 2003=mt03.src.sgm,mt03.ref.sgm --output work/nist_zh_en/data",
         ),
     )
-    given = options.add_argument_group("what is given")
-    given.add_argument("--ldc", metavar="DIR", help=f"a folder with the folders {', '.join(LDC_CORPORA)}")
-    given.add_argument("--train", default="", metavar="PREFIX[,PREFIX...]", help="files PREFIX.zh, PREFIX.en (or .gz)")
-    given.add_argument("--nist", metavar="DIR", help="a folder with NIST's source and reference sets of all years")
-    given.add_argument(
+    inputs = options.add_argument_group("what is given")
+    inputs.add_argument("--ldc", metavar="DIR", help=f"a folder with the folders {', '.join(LDC_CORPORA)}")
+    inputs.add_argument("--train", default="", metavar="PREFIX[,PREFIX...]", help="files PREFIX.zh, PREFIX.en (or .gz)")
+    inputs.add_argument("--nist", metavar="DIR", help="a folder with NIST's source and reference sets of all years")
+    inputs.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="YEAR=SOURCE,REFERENCE[,...]",
         help="one year's files, SGML, XML or a sentence on each line; wins over --nist; may be repeated",
     )
-    given.add_argument("--references", type=int, default=4, metavar="N", help="of each sentence; default: %(default)s")
-    given.add_argument(
+    inputs.add_argument("--references", type=int, default=4, metavar="N", help="of each sentence; default: %(default)s")
+    inputs.add_argument(
         "--encoding",
         default=",".join(ENCODINGS),
         metavar="NAME[,NAME...]",
@@ -481,7 +481,7 @@ def main(arguments: Sequence[str]) -> None:
                 _write_lines(path, lines)
             references[split], names[split] = paths[1:], f"nist{year % 100:02}"
         _write_training_text(_training_pairs(options, reader), folder)
-        encodings = collections.Counter(reader.found.values())
+        encodings = collections.Counter(reader.encoding_of.values())
         print("; ".join(f"{count:,} files in {name}" for name, count in encodings.items()), flush=True)
         inputs = {split: side_files(folder / split, LANGUAGES) for split in ("train", *splits.values())}
         prepare(steps, inputs, options.output, options.workers, references=references, names=names)

@@ -18,7 +18,7 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from fairseq_plugins.corpora.subwords import BPES, SUBWORD_MODELS, SubwordModel,
 from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, check_symbols
 from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Tokenizer
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.files import atomic_directory, read_lines
+from fairseq_plugins.files import read_lines
 from fairseq_plugins.languages import moses_language
 
 # Those of Moses' that sacrebleu's own tokenisation takes apart.
@@ -90,16 +90,16 @@ class PairsPreparation(Preparation):
                 raise InputError(f"language {language!r}: use letters, digits and _ only, such as de or zh_CN")
         if self.source_lang == self.target_lang:
             raise InputError(f"source and target language are both {self.source_lang!r}: give each its own code")
-        for name, known in (
+        for name, choices in (
             ("tokenizer", TOKENIZERS),
             ("source_tokenizer", (*TOKENIZERS, None)),
             ("bpe", BPES),
             ("given", ("raw", "tokens")),
         ):
-            if getattr(self, name) not in known:
+            if getattr(self, name) not in choices:
                 raise InputError(
                     f"unknown {name.replace('_', '-')} {getattr(self, name)!r}: choose one of "
-                    f"{', '.join(filter(None, known))}"
+                    f"{', '.join(filter(None, choices))}"
                 )
         for name in self.source_normalization:
             if name not in NORMALIZATIONS:
@@ -213,7 +213,7 @@ def prepare(
     Args:
         preparation: what to do; what is counted and learned on the way is not read from it.
         inputs: split (``train``, ``valid``, ``test``, ``test1``, …) → its source and target file (plain or ``.gz``).
-        output: the folder to write; new, empty, or from an earlier run.
+        output: the folder to write; new, empty, or prepared already.
         workers: processes for tokenisation, BPE and fairseq-preprocess.
         check: gets the number of pairs left in each split after cleaning; raises InputError to go no further.
         references: split → further references of its sources, as many lines each; they become ``<split>.ref1.en``,
@@ -252,18 +252,16 @@ class PairsRun(Run[PairsPreparation]):
         self.languages = preparation.languages
         for split, paths in inputs.items():
             if len(paths) > 2:
-                self.given[split]["references"] = len(paths) - 1
+                self.facts[split]["references"] = len(paths) - 1
         for split, name in (names or {}).items():
-            self.given[split]["name"] = name
+            self.facts[split]["name"] = name
 
-    def steps(self) -> Mapping[str, Callable[[], Any]]:
-        return {"text": self._write_text, "bpe": self._write_bpe, "bin": self._write_bin}
-
-    def results(self) -> dict[str, Any]:
-        counts = self.found["text"]
+    def write(self, folder: Path) -> dict[str, Any]:
+        counts = self._write_text(folder)
+        models = self._write_bpe(folder, counts)
+        command = self._write_bin(folder, counts)
         sizes = {
-            language: sum(1 for _ in read_lines(self.output / "bin" / f"dict.{language}.txt"))
-            for language in self.languages
+            language: sum(1 for _ in read_lines(folder / "bin" / f"dict.{language}.txt")) for language in self.languages
         }
         print(f"{self.output / 'bin'}: dictionary " + ", ".join(f"{name} {size:,}" for name, size in sizes.items()))
         most = self.preparation.dictionary_size
@@ -272,24 +270,24 @@ class PairsRun(Run[PairsPreparation]):
             if most is not None and types < most:
                 print(f"note: {language} has {types:,} types, not {most:,}: the training text has no more")
         return {
-            "bpe_models": self.found["bpe"],
-            "splits": {split: {**self.given.get(split, {}), **counts[split]} for split in counts},
+            "bpe_models": models,
+            "splits": {split: {**self.facts.get(split, {}), **counts[split]} for split in counts},
             "dictionary_sizes": sizes,
-            "commands": [self.found["bin"]],
+            "commands": [command],
         }
 
     # Step 1: raw/ and tokens/
 
-    def _write_text(self) -> dict[str, dict[str, Any]]:
+    def _write_text(self, folder: Path) -> dict[str, dict[str, Any]]:
+        """Returns what was read and kept of each split."""
         counts: dict[str, dict[str, Any]] = {}
-        with contextlib.ExitStack() as stack:
-            folders = {"tokens": stack.enter_context(atomic_directory(self.output / "tokens"))}
-            if self.preparation.given == "raw":
-                folders["raw"] = stack.enter_context(atomic_directory(self.output / "raw"))
-            for split, paths in self.inputs.items():
-                counts |= self._write_split(split, (paths[0], paths[1]), folders)
-                for number, path in enumerate(paths[2:], start=1):
-                    self._write_reference(split, number, path, counts[split]["read"], folders)
+        folders = [folder / "tokens", *([folder / "raw"] if self.preparation.given == "raw" else [])]
+        for path in folders:
+            path.mkdir()
+        for split, paths in self.inputs.items():
+            counts |= self._write_split(split, (paths[0], paths[1]), folders)
+            for number, path in enumerate(paths[2:], start=1):
+                self._write_reference(split, number, path, counts[split]["read"], folders)
         for split, count in counts.items():
             dropped = ", ".join(f"{number:,} {reason}" for reason, number in count["dropped"].items() if number)
             print(f"{split}: {count['kept']:,} pairs" + f" (dropped: {dropped})" * bool(dropped))
@@ -299,9 +297,7 @@ class PairsRun(Run[PairsPreparation]):
             self.check({split: count["kept"] for split, count in counts.items()})
         return counts
 
-    def _write_split(
-        self, split: str, paths: tuple[Path, Path], folders: Mapping[str, Path]
-    ) -> dict[str, dict[str, Any]]:
+    def _write_split(self, split: str, paths: tuple[Path, Path], folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
         steps = self.preparation
         tokenize = EachSide(self._tokenizers())
         clean = split == "train"
@@ -312,7 +308,7 @@ class PairsRun(Run[PairsPreparation]):
             writers = {
                 name: [
                     [stack.enter_context(text_writer(folder / f"{name}.{language}")) for language in self.languages]
-                    for folder in folders.values()
+                    for folder in folders
                 ]
                 for name in counts
             }
@@ -321,8 +317,8 @@ class PairsRun(Run[PairsPreparation]):
             escapes: list[str] = []
             for raw, tokens in map_lines(tokenize, read_aligned(paths), self.workers, f"tokens of {split}", "pairs"):
                 counts[split]["read"] += 1
-                if not clean and (found := _ESCAPE.search(raw[1])):
-                    escapes.append(found[0])
+                if not clean and (escape := _ESCAPE.search(raw[1])):
+                    escapes.append(escape[0])
                 if clean and (reason := self._reason_to_drop(tokens)):
                     counts[split]["dropped"][reason] += 1
                     continue
@@ -357,13 +353,13 @@ class PairsRun(Run[PairsPreparation]):
             return self.preparation.source.tokenize, self.preparation.target.tokenize
         return Tokenizer(self.languages[0]), Tokenizer(self.languages[1])
 
-    def _write_reference(self, split: str, number: int, path: Path, expected: int, folders: Mapping[str, Path]) -> None:
+    def _write_reference(self, split: str, number: int, path: Path, expected: int, folders: Sequence[Path]) -> None:
         lines = list(read_lines(path))
         if len(lines) != expected:
             raise InputError(f"{path} has {len(lines):,} lines, but {split} has {expected:,} sentences to refer to")
         _, tokenize = self._tokenizers()
         functions: tuple[Callable[[str], str], ...] = (tokenize, str)
-        for folder, function in zip(folders.values(), functions, strict=False):
+        for folder, function in zip(folders, functions, strict=False):
             with text_writer(folder / f"{split}.ref{number}.{self.languages[1]}") as stream:
                 stream.writelines(function(line) + "\n" for line in lines)
 
@@ -380,36 +376,38 @@ class PairsRun(Run[PairsPreparation]):
 
     # Step 2: bpe/
 
-    def _write_bpe(self) -> dict[str, str]:
-        steps, tokens = self.preparation, self.output / "tokens"
+    def _write_bpe(self, folder: Path, splits: Iterable[str]) -> dict[str, str]:
+        """Returns language → model file."""
+        steps, tokens, pieces = self.preparation, folder / "tokens", folder / "bpe"
         models: dict[str, str] = {}
-        with atomic_directory(self.output / "bpe") as folder:
-            encoders: dict[str, Callable[[str], str]] = dict.fromkeys(self.languages, steps.to_unknown)
-            if steps.bpe != "none":
-                groups = [self.languages] if steps.joint else [(language,) for language in self.languages]
-                for languages in groups:
-                    texts = [tokens / f"train.{language}" for language in languages]
-                    path = learn_subwords(steps.bpe, steps.bpe_size, texts, languages, folder)
-                    model = SUBWORD_MODELS[steps.bpe](path)
-                    encoders |= {language: model.encode for language in languages}
-                    models |= {language: f"bpe/{path.name}" for language in languages}
-            encode = EachSide(tuple(encoders[language] for language in self.languages))
-            # Without BPE there is less to do than to hand over.
-            workers = 1 if steps.bpe == "none" else self.workers
-            for split in self.found["text"]:
-                source, target = (tokens / f"{split}.{language}" for language in self.languages)
-                with text_writer(folder / source.name) as source_file, text_writer(folder / target.name) as target_file:
-                    pairs = read_aligned((source, target))
-                    for _, pair in map_lines(encode, pairs, workers, f"BPE of {split}", "pairs"):
-                        source_file.write(pair[0] + "\n")
-                        target_file.write(pair[1] + "\n")
+        pieces.mkdir()
+        encoders: dict[str, Callable[[str], str]] = dict.fromkeys(self.languages, steps.to_unknown)
+        if steps.bpe != "none":
+            groups = [self.languages] if steps.joint else [(language,) for language in self.languages]
+            for languages in groups:
+                texts = [tokens / f"train.{language}" for language in languages]
+                path = learn_subwords(steps.bpe, steps.bpe_size, texts, languages, pieces)
+                model = SUBWORD_MODELS[steps.bpe](path)
+                encoders |= {language: model.encode for language in languages}
+                models |= {language: f"bpe/{path.name}" for language in languages}
+        encode = EachSide(tuple(encoders[language] for language in self.languages))
+        # Without BPE there is less to do than to hand over.
+        workers = 1 if steps.bpe == "none" else self.workers
+        for split in splits:
+            source, target = (tokens / f"{split}.{language}" for language in self.languages)
+            with text_writer(pieces / source.name) as source_file, text_writer(pieces / target.name) as target_file:
+                pairs = read_aligned((source, target))
+                for _, pair in map_lines(encode, pairs, workers, f"BPE of {split}", "pairs"):
+                    source_file.write(pair[0] + "\n")
+                    target_file.write(pair[1] + "\n")
         return models
 
     # Step 3: bin/
 
-    def _write_bin(self) -> str:
+    def _write_bin(self, folder: Path, splits: Iterable[str]) -> str:
+        """Returns the command."""
         steps = self.preparation
-        tests = [split for split in self.found["text"] if split.startswith("test")]
+        tests = [split for split in splits if split.startswith("test")]
         arguments = ["--source-lang", steps.source_lang, "--target-lang", steps.target_lang]
         arguments += ["--trainpref", "bpe/train", "--validpref", "bpe/valid"]
         if tests:
@@ -420,18 +418,14 @@ class PairsRun(Run[PairsPreparation]):
         if steps.dictionary_size is not None:
             for side in ("src", "tgt"):
                 arguments += [f"--nwords{side}", str(steps.dictionary_size)]
-        with atomic_directory(self.output / "bin") as folder:
-            command = self.fairseq_preprocess(arguments, folder, "bin")
-            if steps.bpe == "none":
-                self._add_text(folder, tests)
+        command = self.fairseq_preprocess(arguments, folder)
+        if steps.bpe == "none":
+            # The words of the test sets beside their numbers: fairseq-generate --replace-unk copies from them.
+            for split in tests:
+                for language in self.languages:
+                    name = f"{split}.{'-'.join(self.languages)}.{language}"
+                    shutil.copyfile(folder / "bpe" / f"{split}.{language}", folder / "bin" / name)
         return command
-
-    def _add_text(self, folder: Path, tests: Sequence[str]) -> None:
-        """Puts the words of the test sets beside their numbers: fairseq-generate --replace-unk copies from them."""
-        for split in tests:
-            for language in self.languages:
-                name = f"{split}.{'-'.join(self.languages)}.{language}"
-                shutil.copyfile(self.output / "bpe" / f"{split}.{language}", folder / name)
 
 
 def _new_count() -> dict[str, Any]:

@@ -87,16 +87,16 @@ class Preparation:
                 f"{path}: not a preparation of format {FORMAT}; delete {folder} and prepare the corpus again"
             )
         kind = content.pop("kind")
-        found = _find_kind(kind)
-        if found is None:
+        record = _find_kind(kind)
+        if record is None:
             raise InputError(
                 f"{path}: there is no kind of corpus '{kind}' here; if it is your own, name its file under extensions "
                 f"in the configuration, else delete {folder} and prepare the corpus again"
             )
-        if not issubclass(found, cls):
+        if not issubclass(record, cls):
             raise InputError(f"{path}: a corpus of the kind '{kind}', but this needs one of the kind '{cls.kind}'")
         try:
-            preparation = found(**content)
+            preparation = record(**content)
         except TypeError as error:
             raise InputError(f"{path}: {error}; delete {folder} and prepare the corpus again") from None
         preparation._folder = Path(folder)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fairseq_plugins.command_parser import CommandParser
-from fairseq_plugins.corpora.pipeline import add_run_arguments
+from fairseq_plugins.corpora.pipeline import add_run_arguments, note_other_sizes
 from fairseq_plugins.corpora.running_text import METRICS, RunningTextPreparation, RunningTextRun
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
@@ -33,14 +33,14 @@ def set_files(folder: Path, characters: bool) -> dict[str, Path]:
         InputError: one is missing.
     """
     stems = ["ptb.{}.txt", "ptb.char.{}.txt"] if characters else ["ptb.{}.txt"]
-    found = {}
+    files = {}
     for split in ("train", "valid", "test"):
         names = [stem.format(split) + packed for stem in stems for packed in ("", ".gz")]
         paths = [folder / name for name in names if (folder / name).is_file()]
         if not paths:
             raise InputError(f"{folder}: there is none of {', '.join(names)}: give the folder that holds them")
-        found[split] = paths[0]
-    return found
+        files[split] = paths[0]
+    return files
 
 
 def read_text(path: Path) -> Iterator[str]:
@@ -91,6 +91,4 @@ def main(arguments: Sequence[str]) -> None:
     )
     inputs = set_files(options.input, options.characters)
     prepared = RunningTextRun(preparation, inputs, options.output, options.workers, read_text).prepare()
-    for split, expected in TOKENS[units].items():
-        if (found := prepared.splits[split]["tokens"]) != expected:
-            print(f"note: {split} has {found:,} tokens and the papers' {expected:,}: not comparable")
+    note_other_sizes(prepared, "tokens", TOKENS[units], "tokens")

@@ -32,7 +32,7 @@ from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, UNKNOWN, check_symbols
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer, note_moses_rules
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.files import atomic_directory, read_lines
+from fairseq_plugins.files import read_lines
 from fairseq_plugins.languages import moses_language
 
 UNITS = ("words", "characters")
@@ -91,10 +91,10 @@ class RunningTextPreparation(Preparation):
         is."""
         if not self.has_characters:
             return
-        found = (_LOST_WITH_SPACES if self.keeps_spaces else _LOST).search(line)
-        if found:
+        lost = (_LOST_WITH_SPACES if self.keeps_spaces else _LOST).search(line)
+        if lost:
             raise InputError(
-                f"{place}: the character U+{ord(found[0]):04X} cannot be a token: of white space only the space can, "
+                f"{place}: the character U+{ord(lost[0]):04X} cannot be a token: of white space only the space can, "
                 f"and U+{ord(SPACE):04X} stands for it; write it otherwise"
             )
 
@@ -139,7 +139,7 @@ class RunningTextRun(Run[RunningTextPreparation]):
         Args:
             preparation: what to do; what is counted on the way is not read from it.
             inputs: split (``train``, ``valid``, ``test``, ``test1``, …) → its file, plain or ``.gz``.
-            output: the folder to write; new, empty, or from an earlier run.
+            output: the folder to write; new, empty, or prepared already.
             workers: processes for tokenisation and fairseq-preprocess.
             read: the lines of text in a file.
 
@@ -149,32 +149,31 @@ class RunningTextRun(Run[RunningTextPreparation]):
         super().__init__(preparation, {split: [path] for split, path in inputs.items()}, output, workers)
         self._read = read
 
-    def steps(self) -> Mapping[str, Callable[[], Any]]:
-        return {"text": self._write_text, "bin": self._write_bin}
-
-    def results(self) -> dict[str, Any]:
-        size = sum(1 for _ in read_lines(self.output / "bin" / "dict.txt")) + SPECIAL_SYMBOLS
+    def write(self, folder: Path) -> dict[str, Any]:
+        texts = self._write_text(folder / "tokens")
+        command = self._write_bin(folder)
+        size = sum(1 for _ in read_lines(folder / "bin" / "dict.txt")) + SPECIAL_SYMBOLS
         print(f"{self.output / 'bin'}: a dictionary of {size:,} types, {SPECIAL_SYMBOLS} of them fairseq's own")
         return {
-            "splits": {split: {**self.given[split], **counts} for split, counts in self.found["text"].items()},
+            "splits": {split: {**self.facts[split], **counts} for split, counts in texts.items()},
             "dictionary_sizes": {"text": size},
-            "commands": [self.found["bin"]],
+            "commands": [command],
         }
 
-    def _write_text(self) -> dict[str, dict[str, int]]:
+    def _write_text(self, folder: Path) -> dict[str, dict[str, int]]:
         counts = {}
-        known: set[str] = set()
-        with atomic_directory(self.output / "tokens") as folder:
-            for split in sorted(self.inputs, key=lambda split: split != "train"):
-                [path] = self.inputs[split]
-                counts[split] = self._write_split(path, folder / f"{split}.txt", known, split == "train")
+        vocabulary: set[str] = set()
+        folder.mkdir()
+        for split in sorted(self.inputs, key=lambda split: split != "train"):
+            [path] = self.inputs[split]
+            counts[split] = self._write_split(path, folder / f"{split}.txt", vocabulary, split == "train")
         for split, count in counts.items():
             unknown = f", {count['unknown']:,} of them unknown" if count["unknown"] else ""
             print(f"{split}: {count['lines']:,} lines, {count['tokens']:,} tokens with the lines' ends{unknown}")
         return counts
 
-    def _write_split(self, path: Path, output: Path, known: set[str], learns: bool) -> dict[str, int]:
-        """Writes one set, and counts its tokens; the training text's types become ``known``."""
+    def _write_split(self, path: Path, output: Path, vocabulary: set[str], learns: bool) -> dict[str, int]:
+        """Writes one set, and counts its tokens; the training text's types become the ``vocabulary``."""
         types: collections.Counter[str] = collections.Counter()
         lines = 0
         with text_writer(output) as stream:
@@ -182,30 +181,30 @@ class RunningTextRun(Run[RunningTextPreparation]):
             for lines, (text, line) in enumerate(pairs, start=1):
                 self.preparation.check(f"{path}, line {lines}", text)
                 tokens = line.split()
-                self._check(path, lines, tokens, None if learns else known)
+                self._check(path, lines, tokens, None if learns else vocabulary)
                 types.update(tokens)
                 stream.write(line + "\n")
         if not types:
             raise InputError(f"{path} is empty: a language model needs text")
         if learns:
             most = self.preparation.dictionary_size
-            own = [(word, count) for word, count in types.most_common() if word != UNKNOWN]
+            words = [word for word, _ in types.most_common() if word != UNKNOWN]
             # fairseq-preprocess orders words that are as frequent by themselves; which of them it drops is its choice.
-            known.update(word for word, _ in own[: None if most is None else most - SPECIAL_SYMBOLS])
-        unknown = sum(count for word, count in types.items() if word not in known)
+            vocabulary.update(words[: None if most is None else most - SPECIAL_SYMBOLS])
+        unknown = sum(count for word, count in types.items() if word not in vocabulary)
         return {"lines": lines, "tokens": types.total() + lines, "unknown": unknown}
 
-    def _check(self, path: Path, line: int, tokens: Sequence[str], known: set[str] | None) -> None:
+    def _check(self, path: Path, line: int, tokens: Sequence[str], vocabulary: set[str] | None) -> None:
         check_symbols(f"{path}, line {line}", tokens)
-        if known is not None and self.preparation.has_characters:
+        if vocabulary is not None and self.preparation.has_characters:
             for character in tokens:
-                if character not in known:
+                if character not in vocabulary:
                     raise InputError(
                         f"{path}, line {line}: the character '{character}' is not in the training text: "
                         f"remove it, or add it there"
                     )
 
-    def _write_bin(self) -> str:
+    def _write_bin(self, folder: Path) -> str:
         arguments = ["--only-source", "--padding-factor", "1"]
         tests = [split for split in self.inputs if split.startswith("test")]
         for option, splits in (("train", ["train"]), ("valid", ["valid"]), ("test", tests)):
@@ -213,8 +212,7 @@ class RunningTextRun(Run[RunningTextPreparation]):
                 arguments += [f"--{option}pref", ",".join(f"tokens/{split}.txt" for split in splits)]
         if self.preparation.dictionary_size is not None:
             arguments += ["--nwordssrc", str(self.preparation.dictionary_size)]
-        with atomic_directory(self.output / "bin") as folder:
-            return self.fairseq_preprocess(arguments, folder, "bin")
+        return self.fairseq_preprocess(arguments, folder)
 
 
 def parser() -> CommandParser:

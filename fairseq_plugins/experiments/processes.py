@@ -11,14 +11,14 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from .. import register
 from ..command_parser import PROGRAM
 from ..errors import CommandError, last_words
 from ..fairseq_program import environment, python_command
-from ..files import locked
+from ..files import inheritable_lock
 
 
 def own_command(*words: str) -> list[str]:
@@ -145,9 +145,8 @@ def failure(command: Sequence[str], status: int, output: Iterable[str], log: Pat
     return CommandError(f"{Path(command[0]).name} ended with exit status {status}: {words}{where}")
 
 
-@contextlib.contextmanager
-def only_one(folder: Path, what: str = "a training") -> Iterator[int]:
-    """Keeps a second training out of a work folder; yields the lock's file descriptor, for the command to inherit.
+def only_one(folder: Path, what: str = "a training") -> contextlib.AbstractContextManager[list[int]]:
+    """Keeps a second training out of a work folder; yields file descriptors for the command to inherit.
 
     Inherited, the lock stays while the command runs, even when only its parent was killed.
 
@@ -155,5 +154,4 @@ def only_one(folder: Path, what: str = "a training") -> Iterator[int]:
         InputError: another process holds the lock.
     """
     refusal = f"{folder}: {what} is at work there; wait for it, or give another --work"
-    with locked(folder / ".lock", refusal) as descriptor:
-        yield descriptor
+    return inheritable_lock(folder / ".lock", refusal)

@@ -106,7 +106,7 @@ def main(arguments: Sequence[str]) -> None:
     # What is refused leaves the work folder as it was, and --restart deletes nothing for it.
     data.verify_training()
     record = training_record.TrainingRecord.of(command, data)
-    with processes.only_one(work) as lock:
+    with processes.only_one(work) as descriptors:
         if options.restart:
             training_record.clear(work)
         results.load(work)  # what is damaged is said before hours of training
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str]) -> None:
                 with TrainingLog(work) as log:
                     # On a terminal fairseq draws its bar there; elsewhere errors belong into the log.
                     stderr = None if sys.stderr.isatty() else subprocess.STDOUT
-                    status = processes.run(command, log.write, stderr, pass_fds=[lock])
+                    status = processes.run(command, log.write, stderr, pass_fds=descriptors)
             except KeyboardInterrupt:
                 newest = newest_readable_checkpoint(last.parent)
                 if newest is not None:
@@ -167,10 +167,10 @@ def write_results(
         :func:`training_results` of the checkpoint.
     """
     trained = training_results(read_checkpoint(checkpoint))
-    with results.changing(work) as found:
+    with results.changing(work) as content:
         # Where nothing was trained, what is there is still true, unless a kill kept it from being written; where
         # something was, the scores are not.
-        is_true = resumed is not None and found.get("updates") == trained["updates"] <= resumed["updates"]
+        is_true = resumed is not None and content.get("updates") == trained["updates"] <= resumed["updates"]
         if not is_true:
             description = {
                 "config": results.configuration_name(configuration.path),
@@ -239,8 +239,8 @@ def end_of(checkpoint: dict[str, Any], command: Sequence[str]) -> str | None:
 
 def logged_parameters(log: Path) -> int | None:
     """The number of the model's parameters, shared ones counted once, as fairseq-train last said it."""
-    found = re.findall(r"num\. shared model params: ([\d,]+)", log.read_text(encoding="utf-8")) if log.exists() else []
-    return int(found[-1].replace(",", "")) if found else None
+    counts = re.findall(r"num\. shared model params: ([\d,]+)", log.read_text(encoding="utf-8")) if log.exists() else []
+    return int(counts[-1].replace(",", "")) if counts else None
 
 
 class TrainingLog:

@@ -107,12 +107,12 @@ def main(arguments: Sequence[str]) -> None:
     options, extra = parser().parse_known_args(arguments)
     if options.table in BENCHMARKS:
         of_trainings = ("seeds", "recipe", "work", "data", "max_update", "gpus", "cores")
-        given = [
+        superfluous = [
             f"--{name}".replace("_", "-")
             for name in of_trainings
             if getattr(options, name) != parser().get_default(name)
         ]
-        time_models(options.table, options.scale, options.dry_run, given, extra)
+        time_models(options.table, options.scale, options.dry_run, superfluous, extra)
         return
     # Snakemake runs the commands in another folder.
     data = None if options.data is None else Path(os.path.abspath(options.data))
@@ -150,11 +150,11 @@ def main(arguments: Sequence[str]) -> None:
     if gpus == 0:
         # One thread for each training; more would only get into each other's way.
         os.environ["OMP_NUM_THREADS"] = "1"
-    with workflow_folder(work, options.dry_run) as (folder, lock):
+    with workflow_folder(work, options.dry_run) as (folder, descriptors):
         place = folder / "tables" / f"{table.folder}{PLAN}"
         write_json(place, plan)
         command += ["--directory", str(folder), "--config", f"plan={place}"]
-        status = run([*command, *extra], folder, lock)
+        status = run([*command, *extra], folder, descriptors)
     if status != 0:
         sys.exit(
             f"error: the workflow ended with exit status {status}: see above, and the logs that are named there; "
@@ -165,23 +165,23 @@ def main(arguments: Sequence[str]) -> None:
         print("\n".join(str(work / path) for path in plan["table"]["outputs"]))
 
 
-def time_models(table: str, scale: str, dry_run: bool, given: Sequence[str], extra: Sequence[str]) -> None:
+def time_models(table: str, scale: str, dry_run: bool, superfluous: Sequence[str], extra: Sequence[str]) -> None:
     """Runs the benchmark that makes a table of seconds, or prints its command.
 
     Args:
         table: of :data:`.tables.BENCHMARKS`
         scale: ``small`` times few and short sequences
         dry_run: whether the command is printed alone
-        given: the options of trainings that the user gave
+        superfluous: the options of trainings that the user gave
         extra: options of the benchmark
 
     Raises:
         InputError: an option of trainings was given.
     """
     benchmark = BENCHMARKS[table]
-    if given:
+    if superfluous:
         raise InputError(
-            f"{table} trains nothing: leave out {', '.join(given)}; its options are those of "
+            f"{table} trains nothing: leave out {', '.join(superfluous)}; its options are those of "
             f"{benchmark.relative_to(ROOT)}"
         )
     small = ["--steps", "16", "32", "--repetitions", "2"] if scale == "small" else []
@@ -302,8 +302,8 @@ def check_data(plan: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def workflow_folder(work: Path, dry_run: bool) -> Iterator[tuple[Path, int | None]]:
-    """The folder that Snakemake works in, and our lock on it; a dry run changes nothing in ``work``.
+def workflow_folder(work: Path, dry_run: bool) -> Iterator[tuple[Path, list[int]]]:
+    """The folder that Snakemake works in, and what it inherits of our lock; a dry run changes nothing in ``work``.
 
     Raises:
         InputError: another workflow is at work there.
@@ -316,23 +316,23 @@ def workflow_folder(work: Path, dry_run: bool) -> Iterator[tuple[Path, int | Non
                     copy = Path(folder) / done.relative_to(work)
                     copy.parent.mkdir(exist_ok=True)
                     copy.symlink_to(done)
-            for known in "metadata", "incomplete":
+            for record in "metadata", "incomplete":
                 # A workflow may be at work, whose jobs come and go.
                 with contextlib.suppress(FileNotFoundError, shutil.Error):
-                    shutil.copytree(work / ".snakemake" / known, Path(folder) / ".snakemake" / known)
-            yield Path(folder), None
+                    shutil.copytree(work / ".snakemake" / record, Path(folder) / ".snakemake" / record)
+            yield Path(folder), []
         return
-    with only_one(work, "a workflow") as lock:
-        yield work, lock
+    with only_one(work, "a workflow") as descriptors:
+        yield work, descriptors
 
 
-def run(command: Sequence[str], folder: Path, lock: int | None) -> int:
+def run(command: Sequence[str], folder: Path, descriptors: Sequence[int]) -> int:
     """Runs Snakemake, which inherits our lock, and stops it when we are stopped; returns its exit status."""
     if any((folder / ".snakemake" / "locks").glob("*")):
         # We hold the lock: what an earlier run left there is of nobody who is still at work.
         unlock = [*command, "--unlock"]
         subprocess.run(unlock, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
-    process = subprocess.Popen(command, pass_fds=[] if lock is None else [lock], env=environment())
+    process = subprocess.Popen(command, pass_fds=descriptors, env=environment())
     try:
         return process.wait()
     except KeyboardInterrupt:

@@ -28,9 +28,9 @@ def prepared(inputs: dict[str, tuple[Path, Path]], tmp_path_factory: pytest.Temp
 def no_binarising(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out fairseq-preprocess, which takes seconds, where a test is about the steps before."""
 
-    def write_bin(run: PairsRun) -> str:
+    def write_bin(run: PairsRun, folder: Path, *_: object) -> str:
         for language in run.languages:
-            path = run.output / "bin" / f"dict.{language}.txt"
+            path = folder / "bin" / f"dict.{language}.txt"
             path.parent.mkdir(exist_ok=True)
             path.write_text("word 1\n")
         return "none"

@@ -179,24 +179,24 @@ def test_running_again_does_nothing(
     archive: Path, main: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main("--archive", archive, "--allow-partial")
-    monkeypatch.setattr(PairsRun, "steps", None)
+    monkeypatch.setattr(PairsRun, "write", None)
     main("--archive", archive, "--allow-partial")
     assert "up to date" in capsys.readouterr().out
-    with pytest.raises(InputError, match=r"prepared otherwise \(bpe_size\)"):
+    with pytest.raises(InputError, match=r"already prepared with different options \(bpe_size\)"):
         main("--archive", archive, "--allow-partial", "--bpe-size", 99)
 
 
 def test_tokenised_files(main: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = tmp_path / "given"
-    given.mkdir()
+    folder = tmp_path / "given"
+    folder.mkdir()
     text = {"de": "das sind wörter &quot; &amp; .\n", "en": "these are words &quot; &amp; .\n"}
     for language in ("de", "en"):
         for split, number in (("train", 30), ("valid", 4), ("test", 3)):
-            (given / f"{split}.tok.{language}").write_text(text[language] * number, encoding="utf-8")
-    main("--tokenized", given, "--bpe-size", 45)
+            (folder / f"{split}.tok.{language}").write_text(text[language] * number, encoding="utf-8")
+    main("--tokenized", folder, "--bpe-size", 45)
     preparation = PairsPreparation.load(tmp_path / "out")
     assert (preparation.given, preparation.tokenizer, preparation.lowercase) == ("tokens", "moses", True)
-    assert (tmp_path / "out" / "tokens" / "test.de").read_bytes() == (given / "test.tok.de").read_bytes()
+    assert (tmp_path / "out" / "tokens" / "test.de").read_bytes() == (folder / "test.tok.de").read_bytes()
     assert "train has 30 pairs and the full set 160,239" in capsys.readouterr().out
     tokens = preparation.decode_target(preparation.encode_target('These are "words".'))
     assert tokens == "these are &quot; words &quot; ."
@@ -394,7 +394,7 @@ def test_download_and_prepare(
     main("--allow-partial")
     main("--allow-partial")
     assert server.ranges == [None]  # the second run fetched nothing
-    assert (tmp_path / "out" / "download" / "de-en.tgz").read_bytes() == archive.read_bytes()
+    assert (tmp_path / "out.download" / "de-en.tgz").read_bytes() == archive.read_bytes()
     assert PairsPreparation.load(tmp_path / "out").splits["test"]["kept"] == 15
 
 

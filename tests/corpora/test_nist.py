@@ -88,19 +88,19 @@ def test_segments_of_a_set_that_is_not_well_formed(tmp_path: Path) -> None:
         ("AFP2", "1"),
     ]
     assert [segment.line for segment in segments] == [4, 7, 8, 12]
-    assert reader.found == {tmp_path / "mt04-src.sgm": "gb18030"}
+    assert reader.encoding_of == {tmp_path / "mt04-src.sgm": "gb18030"}
 
 
 @pytest.mark.parametrize("newer", [False, True])
 def test_references_stand_in_the_order_of_the_source(newer: bool, tmp_path: Path) -> None:
     write_year(tmp_path, 2004, newer=newer)
     paths = sorted(tmp_path.glob("mt04-[Er]*"))
-    found = read_evaluation_set(tmp_path / "mt04-src.sgm", [p for p in paths if "src" not in p.name], 4, Reader())
-    assert found.source == CHINESE
+    evaluation = read_evaluation_set(tmp_path / "mt04-src.sgm", [p for p in paths if "src" not in p.name], 4, Reader())
+    assert evaluation.source == CHINESE
     if newer:
-        assert found.references == [ENGLISH] * 4
+        assert evaluation.references == [ENGLISH] * 4
     else:
-        for system, lines in zip(TRANSLATORS, found.references, strict=True):
+        for system, lines in zip(TRANSLATORS, evaluation.references, strict=True):
             assert lines == [f"{ENGLISH[0]} {system}", ENGLISH[1], f"{ENGLISH[2]} & more", f"{ENGLISH[3]} & {system}"]
 
 
@@ -108,8 +108,8 @@ def test_sets_without_markup(tmp_path: Path) -> None:
     (tmp_path / "zh").write_text("一\n二\n", encoding="utf-8")
     for name in ("en0", "en1"):
         (tmp_path / name).write_text("one\ntwo\n")
-    found = read_evaluation_set(tmp_path / "zh", [tmp_path / "en0", tmp_path / "en1"], 2, Reader())
-    assert found == nist.EvaluationSet(["一", "二"], [["one", "two"]] * 2)
+    evaluation = read_evaluation_set(tmp_path / "zh", [tmp_path / "en0", tmp_path / "en1"], 2, Reader())
+    assert evaluation == nist.EvaluationSet(["一", "二"], [["one", "two"]] * 2)
     (tmp_path / "en1").write_text("one\n")
     with pytest.raises(InputError, match="en1 has 1 lines and .*zh has 2"):
         read_evaluation_set(tmp_path / "zh", [tmp_path / "en0", tmp_path / "en1"], 2, Reader())
@@ -163,10 +163,10 @@ def test_years_are_found_by_what_the_files_say(tmp_path: Path) -> None:
     arabic = SOURCE.format(*CHINESE, year="06").replace("Chinese", "Arabic")
     (tmp_path / "mt06-ara-src.sgm").write_text(arabic, encoding="utf-8")
     (tmp_path / "readme.xml").write_text("<readme/>")
-    found = find_evaluation_sets(tmp_path, Reader())
-    assert sorted(found) == [2004, 2005]
-    assert found[2004][0].name == "mt04-src.sgm"
-    assert [path.name for path in found[2005][1]] == [f"mt05-{system}.xml" for system in TRANSLATORS]
+    sets = find_evaluation_sets(tmp_path, Reader())
+    assert sorted(sets) == [2004, 2005]
+    assert sets[2004][0].name == "mt04-src.sgm"
+    assert [path.name for path in sets[2005][1]] == [f"mt05-{system}.xml" for system in TRANSLATORS]
     write_year(tmp_path / "again", 2004)
     with pytest.raises(InputError, match="several source sets of 2004; name one with --set 2004=SOURCE,REFERENCES"):
         find_evaluation_sets(tmp_path, Reader())
@@ -258,7 +258,7 @@ def test_partners_differ_in_the_language_only(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> Path:
+def corpora(tmp_path: Path) -> Path:
     """A folder with LDC corpora, plain files and all of NIST's years but 2012."""
     write_ldc(tmp_path / "ldc")
     for year, newer in (2003, False), (2004, True), (2005, False), (2006, True), (2008, False):
@@ -269,18 +269,18 @@ def given(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def prepare(given: Path, *more: str) -> str:
-    command = ["scripts/prepare_nist_zh_en.sh", "--ldc", str(given / "ldc"), "--train", str(given / "plain")]
-    command += ["--nist", str(given / "nist"), "--bpe", "subword-nmt", "--bpe-size", "5", "--workers", "1"]
-    command += ["--output", str(given / "out"), *more]
+def prepare(corpora: Path, *more: str) -> str:
+    command = ["scripts/prepare_nist_zh_en.sh", "--ldc", str(corpora / "ldc"), "--train", str(corpora / "plain")]
+    command += ["--nist", str(corpora / "nist"), "--bpe", "subword-nmt", "--bpe-size", "5", "--workers", "1"]
+    command += ["--output", str(corpora / "out"), *more]
     return run_command(["bash", *command], cwd=Path(__file__).parents[2]).stdout
 
 
-def test_whole_preparation(given: Path) -> None:
-    said = prepare(given)
+def test_whole_preparation(corpora: Path) -> None:
+    said = prepare(corpora)
     assert "NIST 2012: missing" in said
     assert "LDC2003E07: missing" in said
-    out = given / "out"
+    out = corpora / "out"
     content = json.loads((out / "preparation.json").read_text())
     assert content["source_tokenizer"] == "jieba"
     assert content["source_normalization"] == ["nfkc", "simplified"]
@@ -304,12 +304,12 @@ def test_whole_preparation(given: Path) -> None:
     preparation = PairsPreparation.load(out)
     assert preparation.split_of("nist08") == "test3"
     assert preparation.splits["test3"]["references"] == 4
-    assert "up to date" in prepare(given)
+    assert "up to date" in prepare(corpora)
 
 
-def test_steps_can_be_left_out(given: Path) -> None:
-    prepare(given, "--no-simplify", "--no-nfkc", "--bpe", "sentencepiece", "--bpe-size", "110")
-    assert (given / "out" / "tokens" / "valid.zh").read_text().splitlines()[:2] == [
+def test_steps_can_be_left_out(corpora: Path) -> None:
+    prepare(corpora, "--no-simplify", "--no-nfkc", "--bpe", "sentencepiece", "--bpe-size", "110")
+    assert (corpora / "out" / "tokens" / "valid.zh").read_text().splitlines()[:2] == [
         "我 喜歡 看 新聞 。",
         "他 在 ２ ０ ０ ４ 年 去 了 北京 。",
     ]
@@ -327,31 +327,39 @@ def test_steps_can_be_left_out(given: Path) -> None:
     ],
 )
 def test_bad_input_is_one_sentence(
-    options: list[str], sentence: str, given: Path, monkeypatch: pytest.MonkeyPatch
+    options: list[str], sentence: str, corpora: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InputError) as raised:
-        main(given, monkeypatch, *options)
+        main(corpora, monkeypatch, *options)
     assert sentence in str(raised.value)
-    assert not (given / "out").exists()
+    assert not (corpora / "out").exists()
 
 
-def main(given: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> None:
+def main(corpora: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> None:
     """The script's command in this process."""
-    arguments = ["--train", str(given / "plain"), "--nist", str(given / "nist"), "--output", str(given / "out"), *more]
+    arguments = [
+        "--train",
+        str(corpora / "plain"),
+        "--nist",
+        str(corpora / "nist"),
+        "--output",
+        str(corpora / "out"),
+        *more,
+    ]
     nist.main(arguments)
 
 
-def test_validation_set_is_needed(given: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for path in (given / "nist").glob("mt03*"):
+def test_validation_set_is_needed(corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in (corpora / "nist").glob("mt03*"):
         path.unlink()
     sentence = "NIST 2003, the validation set, is missing: name it with --set 2003=..."
     with pytest.raises(InputError, match=sentence):
-        main(given, monkeypatch)
+        main(corpora, monkeypatch)
 
 
-def test_training_text_is_needed(given: Path) -> None:
+def test_training_text_is_needed(corpora: Path) -> None:
     finished = run_command(
-        ["bash", "scripts/prepare_nist_zh_en.sh", "--nist", str(given / "nist"), "--output", str(given / "out")],
+        ["bash", "scripts/prepare_nist_zh_en.sh", "--nist", str(corpora / "nist"), "--output", str(corpora / "out")],
         status=2,
         cwd=Path(__file__).parents[2],
     )

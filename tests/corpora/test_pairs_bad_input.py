@@ -93,7 +93,7 @@ def test_a_folder_with_something_else(tmp_path: Path, inputs: dict[str, tuple[Pa
         prepare(STEPS, inputs, tmp_path)
     with pytest.raises(InputError, match="is a file"):
         prepare(STEPS, inputs, tmp_path / "thesis")
-    with pytest.raises(InputError, match=r"thesis/out: cannot make this folder \(Not a directory\)"):
+    with pytest.raises(InputError, match=r"thesis/out: cannot make this folder \(File exists\)"):
         prepare(STEPS, inputs, tmp_path / "thesis" / "out")
     assert contents(tmp_path) == {"thesis": b"the only copy"}
 
@@ -102,11 +102,20 @@ def test_a_folder_that_must_not_be_written(
     tmp_path: Path, inputs: dict[str, tuple[Path, Path]], prepared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline.os, "access", lambda *_: False)  # root may write everywhere
-    with pytest.raises(InputError, match="cannot write into this folder: name another for --output"):
+    with pytest.raises(InputError, match="cannot write into the folder around it: name another"):
         prepare(STEPS, inputs, tmp_path)
     assert list(tmp_path.iterdir()) == []
     # What is prepared already can be used from anywhere.
     assert prepare(STEPS, inputs, prepared) == PairsPreparation.load(prepared)
+
+
+def test_a_disk_that_is_mounted_there_has_no_other_name(
+    tmp_path: Path, inputs: dict[str, tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
+    with pytest.raises(InputError, match=": a disk is mounted there: name a folder on it for --output"):
+        prepare(STEPS, inputs, tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_run_leaves_a_folder_that_was_there(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
@@ -122,7 +131,7 @@ def test_fairseq_preprocess_fails(
     monkeypatch.setattr(sys, "executable", "false")
     with pytest.raises(CommandError, match="fairseq-preprocess failed with status 1: it said nothing; start again"):
         prepare(dataclasses.replace(STEPS, bpe="none"), inputs, tmp_path / "out")
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"raw", "tokens", "bpe", ".progress.json"}
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

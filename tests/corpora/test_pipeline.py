@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from fairseq_plugins.corpora.pipeline import Run
 from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.corpora.tokenizers import Tokenizer
 from fairseq_plugins.errors import CommandError, InputError
-from fairseq_plugins.files import atomic_directory, read_lines, sha256
+from fairseq_plugins.files import read_lines, sha256
 from tests.commands import CHECKOUT, run_command
 from tests.corpora.parallel_text import contents
 
@@ -51,33 +51,31 @@ class ToyTextRun(Run):
     folders = ("tokens", "bin")
     preparation: ToyText
 
-    def steps(self) -> Mapping[str, Callable[[], Any]]:
-        return {"tokens": self.write_tokens, "bin": self.write_bin}
+    def write(self, folder: Path) -> dict[str, Any]:
+        counts = self.write_tokens(folder / "tokens")
+        command = self.write_bin(folder)
+        return {
+            "splits": {split: {**self.facts[split], "lines": count} for split, count in counts.items()},
+            "dictionary_sizes": {"text": sum(1 for _ in read_lines(folder / "bin" / "dict.txt"))},
+            "commands": [command],
+        }
 
-    def write_tokens(self) -> dict[str, int]:
+    def write_tokens(self, folder: Path) -> dict[str, int]:
         counts = {}
         tokenize = self.preparation.codec.tokenize
-        with atomic_directory(self.output / "tokens") as folder:
-            for split, paths in self.inputs.items():
-                lines = (line for (line,) in read_aligned(paths))
-                with text_writer(folder / f"{split}.txt") as stream:
-                    tokens = [line for _, line in map_lines(tokenize, lines, self.workers, split)]
-                    stream.writelines(line + "\n" for line in tokens)
-                counts[split] = len(tokens)
+        folder.mkdir()
+        for split, paths in self.inputs.items():
+            lines = (line for (line,) in read_aligned(paths))
+            with text_writer(folder / f"{split}.txt") as stream:
+                tokens = [line for _, line in map_lines(tokenize, lines, self.workers, split)]
+                stream.writelines(line + "\n" for line in tokens)
+            counts[split] = len(tokens)
         return counts
 
-    def write_bin(self) -> str:
+    def write_bin(self, folder: Path) -> str:
         arguments = ["--only-source"]
         arguments += [word for split in self.inputs for word in (f"--{split}pref", f"tokens/{split}.txt")]
-        with atomic_directory(self.output / "bin") as folder:
-            return self.fairseq_preprocess(arguments, folder, "bin")
-
-    def results(self) -> dict[str, Any]:
-        return {
-            "splits": {split: {**self.given[split], "lines": count} for split, count in self.found["tokens"].items()},
-            "dictionary_sizes": {"text": sum(1 for _ in read_lines(self.output / "bin" / "dict.txt"))},
-            "commands": [self.found["bin"]],
-        }
+        return self.fairseq_preprocess(arguments, folder)
 
 
 @dataclasses.dataclass
@@ -96,18 +94,12 @@ class ToySequencesRun(Run):
     folders = ("bin",)
     preparation: ToySequences
 
-    def steps(self) -> Mapping[str, Callable[[], Any]]:
-        return {"draw": self.draw}
-
-    def draw(self) -> dict[str, int]:
+    def write(self, folder: Path) -> dict[str, Any]:
         generator = random.Random(self.preparation.seed)
-        with atomic_directory(self.output / "bin") as folder:
-            for split in ("train", "valid", "test"):
-                (folder / split).write_bytes(bytes(generator.choices(range(10), k=50)))
-        return {"train": 5, "valid": 5, "test": 5}
-
-    def results(self) -> dict[str, Any]:
-        return {"splits": {split: {"sequences": count} for split, count in self.found["draw"].items()}}
+        (folder / "bin").mkdir()
+        for split in ("train", "valid", "test"):
+            (folder / "bin" / split).write_bytes(bytes(generator.choices(range(10), k=50)))
+        return {"splits": {split: {"sequences": 5} for split in ("train", "valid", "test")}}
 
 
 TEXT = {
@@ -169,9 +161,10 @@ def test_fairseq_reads_a_new_kind(prepared: Path) -> None:
 def no_binarising(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the place of fairseq-preprocess, which takes seconds: a dictionary, and nothing else."""
 
-    def preprocess(run: Run, arguments: list[str], folder: Path, name: str) -> str:
-        (folder / "dict.txt").write_text("word 1\n")
-        return name
+    def preprocess(run: Run, arguments: list[str], folder: Path) -> str:
+        (folder / "bin").mkdir()
+        (folder / "bin" / "dict.txt").write_text("word 1\n")
+        return "none"
 
     monkeypatch.setattr(Run, "fairseq_preprocess", preprocess)
 
@@ -197,28 +190,38 @@ def kill_a_run(step: str, inputs: dict[str, list[Path]], output: Path) -> None:
     assert process.exitcode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize(("step", "left"), [("tokens", set()), ("bin", {"tokens"}), ("record", {"tokens", "bin"})])
-def test_a_new_kind_goes_on_where_it_was_killed(
-    step: str, left: set[str], inputs: dict[str, list[Path]], tmp_path: Path, no_binarising: None
+@pytest.mark.parametrize("step", ["tokens", "bin", "record"])
+def test_a_new_kind_that_was_killed_begins_anew(
+    step: str, inputs: dict[str, list[Path]], tmp_path: Path, no_binarising: None
 ) -> None:
     output = tmp_path / "killed"
     kill_a_run(step, inputs, output)
-    assert {path.name for path in output.iterdir() if not path.name.startswith(".")} == left
-    times = {path: path.stat().st_mtime_ns for path in output.glob("*/*") if path.parent.name in left}
+    assert not output.exists()
     for folder in output, tmp_path / "uninterrupted":
         ToyTextRun(ToyText(lowercase=True), inputs, folder).prepare()
     assert contents(output) == contents(tmp_path / "uninterrupted")
-    # What was finished was not made again.
-    assert all(path.stat().st_mtime_ns == time for path, time in times.items())
+    assert sorted(os.listdir(tmp_path)) == ["killed", "uninterrupted"]
 
 
-def test_an_unfinished_run_with_other_choices_begins_anew(
+def test_only_leftovers_of_the_same_output_are_removed(
     inputs: dict[str, list[Path]], tmp_path: Path, no_binarising: None
 ) -> None:
-    kill_a_run("bin", inputs, tmp_path / "out")
-    assert (tmp_path / "out" / "tokens" / "test.txt").read_text() == TEXT["test"].lower()
+    kept = [".out.2.abcdefgh.tmp", ".out.abcdefgh", ".other.abcdefgh.tmp", "out.download"]
+    for name in (".out.abcdefgh.tmp", ".out.12345678.old", *kept):
+        (tmp_path / name).mkdir()
     ToyTextRun(ToyText(), inputs, tmp_path / "out").prepare()
-    assert (tmp_path / "out" / "tokens" / "test.txt").read_text() == TEXT["test"]
+    assert sorted(os.listdir(tmp_path)) == sorted([*kept, "out"])
+
+
+def test_the_output_may_be_a_link_to_a_folder_elsewhere(
+    inputs: dict[str, list[Path]], tmp_path: Path, no_binarising: None
+) -> None:
+    (tmp_path / "large disk").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "large disk" / "data")
+    ToyTextRun(ToyText(), inputs, tmp_path / "out").prepare()
+    assert (tmp_path / "out").is_symlink()
+    assert os.listdir(tmp_path / "large disk") == ["data"]
+    assert ToyTextRun(ToyText(), inputs, tmp_path / "out").prepare() == Preparation.load(tmp_path / "large disk/data")
 
 
 def test_running_a_new_kind_again(
@@ -227,9 +230,9 @@ def test_running_a_new_kind_again(
     before = contents(prepared)
     assert ToyTextRun(ToyText(lowercase=True), inputs, prepared).prepare() == Preparation.load(prepared)
     assert "up to date" in capsys.readouterr().out
-    with pytest.raises(InputError, match=r"prepared otherwise \(lowercase, the valid files\)"):
+    with pytest.raises(InputError, match=r"already prepared with different options \(lowercase, the valid files\)"):
         ToyTextRun(ToyText(), {**inputs, "valid": inputs["test"]}, prepared).prepare()
-    with pytest.raises(InputError, match=r"prepared otherwise \(kind, .*seed.*the train files"):
+    with pytest.raises(InputError, match=r"with different options \(kind, .*seed.*the train files"):
         ToySequencesRun(ToySequences(), {}, prepared).prepare()
     assert contents(prepared) == before
 
@@ -259,7 +262,7 @@ def test_what_is_not_there_any_more_is_not_up_to_date(
 
 def test_a_choice_that_cannot_be_used_leaves_nothing(inputs: dict[str, list[Path]], tmp_path: Path) -> None:
     class Refusing(ToyTextRun):
-        def write_bin(self) -> str:
+        def write_bin(self, folder: Path) -> str:
             raise InputError("no")
 
     for folder in (tmp_path / "new", tmp_path / "old"):
@@ -281,6 +284,7 @@ echo 'warnings.warn: an afterthought'
 exit 1
 """
 CUT_SHORT = """#!/bin/sh
+mkdir $OUT
 printf 'MMIDIDX\\0\\0\\1\\0\\0\\0\\0\\0\\0\\0\\10\\1\\0\\0\\0\\0\\0\\0\\0' > "$OUT/train.idx"
 printf '\\3\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' >> "$OUT/train.idx"
 printf '12345' > "$OUT/train.bin"
@@ -294,7 +298,7 @@ def preprocess(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
 
     def put(program: str) -> None:
         path = tmp_path / "program"
-        path.write_text(program.replace("$OUT", f"{tmp_path}/out/$(ls -A {tmp_path}/out | grep '^.bin.*tmp')"))
+        path.write_text(program.replace("$OUT", "bin"))
         path.chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(path))
 
@@ -304,75 +308,36 @@ def preprocess(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
 @pytest.mark.parametrize(
     ("program", "message"),
     [
-        (FULL_DISK, "failed with status 1: OSError: .Errno 28. No space left on device; start again to go on"),
+        (FULL_DISK, "failed with status 1: OSError: .Errno 28. No space left on device; start again"),
         (CUT_SHORT, "fairseq-preprocess left train.bin unfinished: is the disk full"),
         ("#!/bin/sh\nkill -9 $$", "failed with status -9: it said nothing"),
     ],
 )
-def test_a_full_disk_in_the_last_step_removes_nothing_that_is_finished(
+def test_a_full_disk_in_the_last_step(
     program: str, message: str, inputs: dict[str, list[Path]], tmp_path: Path, preprocess: Callable[[str], None]
 ) -> None:
     preprocess(program)
     output = tmp_path / "out"
     with pytest.raises(CommandError, match=message):
         ToyTextRun(ToyText(), inputs, output).prepare()
-    assert {path.name for path in output.iterdir()} == {"tokens", ".progress.json"}
-    times = {path: path.stat().st_mtime_ns for path in (output / "tokens").iterdir()}
+    assert os.listdir(tmp_path) == ["program"], "it leaves nothing that fills the disk"
     preprocess(CUT_SHORT.replace("12345", "123456"))
     ToyTextRun(ToyText(), inputs, output).prepare()
-    assert {path: path.stat().st_mtime_ns for path in (output / "tokens").iterdir()} == times
     assert {path.name for path in output.iterdir()} == {"tokens", "bin", "preparation.json"}
 
 
-def test_a_full_disk_in_any_step_is_said(
+def test_a_full_disk_at_the_end_is_said(
     inputs: dict[str, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_binarising: None
 ) -> None:
-    output = tmp_path / "out"
-    real, written = os.fsync, []
-
     def fsync(descriptor: int) -> None:
-        written.append(descriptor)
-        if len(written) == fails_at:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        real(descriptor)
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", fsync)
-    for number in (1, 2, 3, 2):
-        fails_at = number
-        written.clear()
-        with pytest.raises(OSError, match="No space left") as raised:
-            ToyTextRun(ToyText(), inputs, output).prepare()
-        assert raised.value.filename in (str(output / ".progress.json"), str(output / "preparation.json"))
-        assert not list(output.rglob("*.tmp"))
-    fails_at = 0
-    ToyTextRun(ToyText(), inputs, output).prepare()
-    assert {path.name for path in output.iterdir()} == {"tokens", "bin", "preparation.json"}
-
-
-@pytest.mark.parametrize(
-    "left",
-    [
-        {"..progress.json.a.tmp": ""},
-        {".progress.json": "{"},
-        {".progress.json": "[]"},
-        {".progress.json": '{"tokens": {}}', ".bin.x.tmp": None, "tokens": None},
-        {".progress.json": '{"plan": {"splits": 3}}', ".tokens.x.old": None},
-        {".preprocess.pid": "", ".lock": ""},
-    ],
-)
-def test_what_a_kill_leaves_does_not_stand_in_the_way(
-    left: dict[str, str | None], inputs: dict[str, list[Path]], tmp_path: Path, no_binarising: None
-) -> None:
-    output = tmp_path / "out"
-    output.mkdir()
-    for name, content in left.items():
-        if content is None:
-            (output / name).mkdir()
-        else:
-            (output / name).write_text(content)
-    for folder in output, tmp_path / "uninterrupted":
-        ToyTextRun(ToyText(), inputs, folder).prepare()
-    assert contents(output) == contents(tmp_path / "uninterrupted")
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left") as raised:
+        patch.setattr(os, "fsync", fsync)
+        ToyTextRun(ToyText(), inputs, tmp_path / "out").prepare()
+    assert raised.value.filename.endswith("/preparation.json")
+    assert os.listdir(tmp_path) == []
+    ToyTextRun(ToyText(), inputs, tmp_path / "out").prepare()
 
 
 def test_somebody_elses_files_are_left_alone(inputs: dict[str, list[Path]], tmp_path: Path) -> None:
@@ -385,33 +350,32 @@ def test_somebody_elses_files_are_left_alone(inputs: dict[str, list[Path]], tmp_
         assert (output / name).read_text() == "the only copy"
 
 
-@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="needs /proc, by which processes are told apart")
-def test_a_preprocess_that_outlives_its_run_is_ended(
+def test_a_preprocess_that_outlives_its_run_disturbs_nobody(
     inputs: dict[str, list[Path]], tmp_path: Path, preprocess: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # It goes on writing, with a worker of its own, after the run that started it was killed.
-    preprocess("#!/bin/sh\n( while true; do date > late; sleep 0.05; done ) &\nwait # fairseq_cli.preprocess")
-    output = tmp_path / "out"
-    run = ToyTextRun(ToyText(), inputs, output)
-    process = multiprocessing.get_context("fork").Process(target=run.prepare)
+    # It goes on writing after the run that started it was killed.
+    preprocess("#!/bin/sh\necho $$ > ../number\nwhile true; do date > late; sleep 0.05; done")
+    output, number = tmp_path / "out", tmp_path / "number"
+    process = multiprocessing.get_context("fork").Process(target=ToyTextRun(ToyText(), inputs, output).prepare)
     process.start()
     deadline = time.monotonic() + 60
-    while not (output / "late").exists() and time.monotonic() < deadline:
+    while not number.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    orphan = int((output / ".preprocess.pid").read_text())
-    os.kill(orphan, 0)
+
+    def binarise(_: Run, arguments: list[str], folder: Path) -> str:
+        (folder / "bin").mkdir()
+        (folder / "bin" / "dict.txt").write_text("a 1\n")
+        return "none"
+
     with monkeypatch.context() as patch:
-        patch.setattr(
-            Run, "fairseq_preprocess", lambda *_: (next(output.glob(".bin.*")) / "dict.txt").write_text("a 1\n")
-        )
+        patch.setattr(Run, "fairseq_preprocess", binarise)
         ToyTextRun(ToyText(), inputs, output).prepare()
-    (output / "late").unlink()
     before = contents(output)
     time.sleep(0.3)
-    assert contents(output) == before
-    assert not {"late", ".preprocess.pid"} & set(os.listdir(output))
+    os.kill(int(number.read_text()), signal.SIGKILL)
+    assert contents(output) == before and "late" not in before
 
 
 def test_the_same_text_twice_is_warned_of(

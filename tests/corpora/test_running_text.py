@@ -30,9 +30,9 @@ def texts(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def no_binarising(monkeypatch: pytest.MonkeyPatch) -> None:
-    def write_bin(run: RunningTextRun) -> str:
-        (run.output / "bin").mkdir(exist_ok=True)
-        (run.output / "bin" / "dict.txt").write_text("word 1\n")
+    def write_bin(run: RunningTextRun, folder: Path) -> str:
+        (folder / "bin").mkdir()
+        (folder / "bin" / "dict.txt").write_text("word 1\n")
         return "none"
 
     monkeypatch.setattr(RunningTextRun, "_write_bin", write_bin)

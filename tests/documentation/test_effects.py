@@ -251,11 +251,12 @@ def prepare(
         def preprocess(run: PairsRun, arguments: list[str], folder: Path, *_: object) -> str:
             asked_for[:] = arguments
             for language in run.languages:
-                (folder / f"dict.{language}.txt").write_text("word 1\n")
+                (folder / "bin").mkdir(exist_ok=True)
+                (folder / "bin" / f"dict.{language}.txt").write_text("word 1\n")
             return "none"
 
-        def write_bin(run: LabelledTextsRun) -> str:
-            (run.output / "bin").mkdir(exist_ok=True)
+        def write_bin(run: LabelledTextsRun, folder: Path, *_: object) -> str:
+            (folder / "bin").mkdir()
             return "none"
 
         monkeypatch.setattr(PairsRun, "fairseq_preprocess", preprocess)

@@ -66,5 +66,5 @@ def test_two_trainings_in_one_folder(tmp_path: Path) -> None:
     with processes.only_one(tmp_path / "work"):
         with pytest.raises(InputError, match="a training is at work there"), processes.only_one(tmp_path / "work"):
             pass
-    with processes.only_one(tmp_path / "work") as descriptor:
+    with processes.only_one(tmp_path / "work") as [descriptor]:
         assert descriptor > 2

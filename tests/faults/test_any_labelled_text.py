@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fairseq_plugins.corpora import labelled_tables, trec
+from fairseq_plugins import command
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsRun
 from fairseq_plugins.corpora.running_text import RunningTextPreparation, RunningTextRun
 from fairseq_plugins.errors import InputError
@@ -22,13 +22,13 @@ KNOWN = [("fine", "1", "q"), ("so it is", "0", "q")]
 SCALARS = texts | st.integers() | st.floats() | st.booleans() | st.none() | st.lists(texts, max_size=2)
 
 
-def prepared(module: object, folder: Path, *arguments: str) -> Path | None:
+def prepared(name: str, folder: Path, *arguments: str) -> Path | None:
     """The output of a command in this process; None where it refuses its input, and leaves nothing."""
     output = folder / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LabelledTextsRun, "_write_bin", lambda run: [])
+        patch.setattr(LabelledTextsRun, "_write_bin", lambda *_: [])
         try:
-            module.main([*arguments, "--output", str(output), "--workers", "1"])
+            command.run(["prepare", name, *arguments, "--output", str(output), "--workers", "1"])
         except InputError as error:
             assert "\n" not in str(error) and not output.exists()
             return None
@@ -56,7 +56,7 @@ def test_any_table(content: bytes, ranks: bool) -> None:
         path.write_bytes(content)
         options = ["--train", str(path), "--valid", str(path), "--test", str(path), "--text", "1", "--label", "2"]
         options += ["--text", "1", "--group", "3"] if ranks else []
-        output = prepared(labelled_tables, Path(name), *options)
+        output = prepared("labelled_texts", Path(name), *options)
         if output is not None:
             groups = ("raw/{}.group",) if ranks else ()
             assert_aligned(output, ("raw/{}.input0", "tokens/{}.input0", "raw/{}.label", *groups))
@@ -69,11 +69,11 @@ def test_any_table(content: bytes, ranks: bool) -> None:
 def test_any_json_lines(records: list[dict[str, object]], ranks: bool) -> None:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "a.jsonl"
-        known = [dict(zip(("text", "label", "id"), row, strict=True)) for row in KNOWN]
-        path.write_text("".join(json.dumps(record) + "\n" for record in [*known, *records]), encoding="utf-8")
+        first = [dict(zip(("text", "label", "id"), row, strict=True)) for row in KNOWN]
+        path.write_text("".join(json.dumps(record) + "\n" for record in [*first, *records]), encoding="utf-8")
         options = ["--train", str(path), "--valid", str(path), "--test", str(path), "--format", "jsonl"]
         options += ["--text", "text", "--label", "label", *(["--text", "text", "--group", "id"] if ranks else [])]
-        output = prepared(labelled_tables, Path(name), *options)
+        output = prepared("labelled_texts", Path(name), *options)
         if output is not None:
             groups = ("raw/{}.group",) if ranks else ()
             assert_aligned(output, ("raw/{}.input0", "tokens/{}.input0", "raw/{}.label", *groups))
@@ -86,7 +86,7 @@ def test_any_labelled_lines(more: bytes) -> None:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "a"
         path.write_bytes(b"NUM:dist how far\nHUM:ind who\n" * 3 + more)
-        output = prepared(trec, Path(name), "--train", str(path), "--test", str(path))
+        output = prepared("trec", Path(name), "--train", str(path), "--test", str(path))
         if output is not None:
             assert_aligned(output, ("raw/{}.input0", "tokens/{}.input0", "raw/{}.label"))
 
@@ -102,16 +102,16 @@ def test_any_running_text(units: str, content: bytes) -> None:
         path.write_bytes(content)
         steps = RunningTextPreparation(units=units, keeps_spaces=units == "characters")
         try:
-            found = RunningTextRun(steps, {"train": path, "valid": path}, output).prepare()
+            record = RunningTextRun(steps, {"train": path, "valid": path}, output).prepare()
         except InputError as error:
             assert "\n" not in str(error).replace("'\\n'", "") and not output.exists()
             return
         lines = list(read_lines(output / "tokens" / "train.txt"))
         assert len(lines) == content.count(b"\n") + (not content.endswith(b"\n"))
-        assert found.splits["train"]["tokens"] == sum(len(line.split()) + 1 for line in lines)
+        assert record.splits["train"]["tokens"] == sum(len(line.split()) + 1 for line in lines)
 
 
-def _without_binarising(run: RunningTextRun) -> str:
-    (run.output / "bin").mkdir(exist_ok=True)
-    (run.output / "bin" / "dict.txt").write_text("word 1\n")
+def _without_binarising(run: RunningTextRun, folder: Path) -> str:
+    (folder / "bin").mkdir()
+    (folder / "bin" / "dict.txt").write_text("word 1\n")
     return "none"

@@ -51,11 +51,11 @@ def test_any_bytes_are_text_or_refused(content: bytes) -> None:
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).write_bytes(content)
         try:
-            found = list(read_lines(file.name))
+            lines = list(read_lines(file.name))
         except InputError as error:
             assert file.name in str(error)
             return
-        assert "\n".join(found).encode().count(b"\n") == max(0, len(found) - 1)
+        assert "\n".join(lines).encode().count(b"\n") == max(0, len(lines) - 1)
         content.decode()
 
 
@@ -82,9 +82,9 @@ def test_any_pairs_are_prepared_or_refused(bpe: str, parts: list[tuple[str, str]
                 assert sides[0].count(b"\n") == sides[1].count(b"\n") == prepared.splits[split]["kept"]
 
 
-def _no_bin(run: PairsRun) -> str:
+def _no_bin(run: PairsRun, folder: Path, *_: object) -> str:
     for language in run.languages:
-        path = run.output / "bin" / f"dict.{language}.txt"
+        path = folder / "bin" / f"dict.{language}.txt"
         path.parent.mkdir(exist_ok=True)
         path.write_text("word 1\n")
     return "none"

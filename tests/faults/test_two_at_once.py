@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,10 +40,10 @@ def test_two_preparations(tmp_path: Path, no_binarising: None, capfd: pytest.Cap
     output, reached, go_on = tmp_path / "out", tmp_path / "reached", tmp_path / "go_on"
 
     class Slow(PairsRun):
-        def _write_bin(self) -> str:
+        def write(self, folder: Path) -> dict[str, Any]:
             reached.touch()
             wait_for(go_on)
-            return super()._write_bin()
+            return super().write(folder)
 
     first = in_a_process(lambda: Slow(STEPS, inputs, output).prepare())
     wait_for(reached)
@@ -63,11 +64,11 @@ def test_a_preparation_that_was_killed_keeps_nobody_out(tmp_path: Path, no_binar
     reached, workers = tmp_path / "reached", 2
 
     class Stopping(PairsRun):
-        def _write_bin(self) -> str:
+        def write(self, folder: Path) -> dict[str, Any]:
             # A worker as those of a pool, which outlives its parent.
             in_a_process(lambda: (reached.touch(), time.sleep(30)))
             time.sleep(600)  # until it is killed
-            return "none"
+            return {}
 
     killed = os.fork()
     if killed == 0:

@@ -84,7 +84,8 @@ def test_prepare_parallel(tmp_path: Path) -> None:
     before = contents(tmp_path)
     failed = script("prepare_parallel.sh", *options, "--lowercase", cwd=tmp_path, status=1)
     assert [line for line in failed.stderr.splitlines() if line.startswith("error: ")] == [
-        "error: out was prepared otherwise (lowercase): remove it, or name another folder"
+        "error: out: already prepared with different options (lowercase): remove it, or name another folder for "
+        "--output"
     ]
     assert "Traceback" not in failed.stderr
     assert contents(tmp_path) == before
