@@ -12,6 +12,8 @@ import sys
 PYTHON, SOCKET, STUB, CHECKOUT, *ARGUMENTS = sys.argv[1:]
 # What matters while Python or a library starts, or to what the server has registered already.
 STARTING = ("PYTHON", "LD_", "TRITON_", "MKL_", "KMP_", "TORCH_", "CUDA_", "FAIRSEQ_PLUGINS_EXTENSIONS")
+# fairseq leaves it in the environment of who has read data by workers.
+BY_FAIRSEQ = "ignore:semaphore_tracker:UserWarning"
 HARMLESS = {"PYTHON", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONWARNINGS"}
 
 
@@ -24,7 +26,7 @@ def is_served():
     return (
         (is_ours or is_of_fairseq or is_benchmark)
         and not variables
-        and os.environ.get("PYTHONWARNINGS", "ignore") == "ignore"
+        and os.environ.get("PYTHONWARNINGS", "ignore") in ("ignore", BY_FAIRSEQ)
         and os.environ.get("PYTHONPATH", "").split(os.pathsep)[0] == CHECKOUT
         and os.environ.get("OMP_NUM_THREADS") == "1"
     )
