@@ -98,7 +98,7 @@ def test_a_preparation(tmp_path: Path, no_binarising: None, disk: FullDisk) -> N
         assert sorted(path.name for path in tmp_path.iterdir()) == ["text", "uninterrupted"]
 
     failures = every_moment(disk, lambda: prepare("out"), look)
-    assert failures > 5
+    assert failures > 3
     assert contents(output) == expected
 
 
@@ -141,7 +141,12 @@ def test_results_keep_what_they_had(tmp_path: Path, disk: FullDisk) -> None:
         assert results.load(tmp_path) == {"updates": 5}
         assert not list(tmp_path.glob("*.tmp"))
 
-    assert every_moment(disk, lambda: results.update(tmp_path, bleu=30.0), look) >= 2
+    def update() -> None:
+        # A lock that cannot be made is tried once more, so that a moment may pass unnoticed.
+        (tmp_path / "results.json").write_text('{"updates": 5}', encoding="utf-8")
+        results.update(tmp_path, bleu=30.0)
+
+    assert every_moment(disk, update, look) >= 2
     assert results.load(tmp_path) == {"updates": 5, "bleu": 30.0}
 
 

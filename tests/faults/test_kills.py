@@ -139,7 +139,7 @@ def uninterrupted(cases: dict[str, Case], tmp_path_factory: pytest.TempPathFacto
                 run(needed)
             cases[kind].prepare(place)
             before = time.monotonic()
-            run_command(cases[kind].command(place), timeout=3000)
+            run_command(cases[kind].command(place), timeout=3000, is_fresh=True)
             known[kind] = cases[kind].outcome(place), time.monotonic() - before
         return known[kind]
 
