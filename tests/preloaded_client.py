@@ -15,6 +15,8 @@ STARTING = ("PYTHON", "LD_", "TRITON_", "MKL_", "KMP_", "TORCH_", "CUDA_", "FAIR
 # fairseq leaves it in the environment of who has read data by workers.
 BY_FAIRSEQ = "ignore:semaphore_tracker:UserWarning"
 HARMLESS = {"PYTHON", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONWARNINGS"}
+# scikit-learn leaves these.
+HARMLESS |= {"KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"}
 
 
 def is_served():
