@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import fairseq_plugins
 from fairseq_plugins.errors import InputError
 
-from .preloaded import stub_of
+from .preloaded import PYTHON, stub_of
 
 if TYPE_CHECKING:
     import omegaconf
@@ -50,7 +50,7 @@ def run_command(
     installed = Path(sysconfig.get_path("scripts")) / command[0]
     is_of_fairseq = installed.exists() and command[0].startswith("fairseq-")
     is_preloaded = not is_fresh and (is_of_fairseq or is_our_own(command))
-    python = str(stub_of(CHECKOUT)) if is_preloaded else sys.executable
+    python = str(stub_of(CHECKOUT)) if is_preloaded else PYTHON
     if is_preloaded:
         env = {"PYTHON": python, **env}
     if command[0] == "python":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from fairseq_plugins.corpora.running_text import RunningTextPreparation, Running
 from fairseq_plugins.patches.deferred_imports import defer_imports
 from fairseq_plugins.scoring.metrics import Metric, metric_named
 from tests import texts
-from tests.commands import train_in_process
+from tests.commands import CHECKOUT, train_in_process
+from tests.preloaded import stub_of
 
 WHOLE_COMMANDS = ("system", "faults", "benchmarks")
 """Folders of the tests that run whole commands."""
@@ -54,6 +56,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("system")
     items.sort(key=lambda item: item.path.parent.name not in WHOLE_COMMANDS)
     items.sort(key=lambda item: item.get_closest_marker("system") is None)
+
+
+@pytest.fixture(autouse=True)
+def _preloaded_commands(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the commands that code in a test's own process starts preloaded too."""
+    if request.node.path.parent.name == "system":
+        monkeypatch.setattr(sys, "executable", str(stub_of(CHECKOUT)))
 
 
 @pytest.fixture

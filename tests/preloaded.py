@@ -32,6 +32,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 CLIENT = Path(__file__).with_name("preloaded_client.py")
+PYTHON = sys.executable
+"""Python itself, where ``sys.executable`` is what stands in for it."""
 FAIRSEQ_PROGRAM = "fairseq_program.py"
 READY = b"ready\n"
 
@@ -42,11 +44,11 @@ def stub_of(checkout: Path) -> Path:
     first call, and ends with this process."""
     folder = Path(tempfile.mkdtemp(prefix="preloaded"))
     place, stub = folder / "socket", folder / "python"
-    client = [sys.executable, "-IS", str(CLIENT), sys.executable, str(place), str(stub), str(checkout)]
+    client = [PYTHON, "-IS", str(CLIENT), PYTHON, str(place), str(stub), str(checkout)]
     stub.write_text(f'#!/bin/sh\nexec {shlex.join(client)} "$@"\n')
     stub.chmod(0o755)
     server = subprocess.Popen(
-        [sys.executable, __file__, str(place)],
+        [PYTHON, __file__, str(place)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1", "NO_COLOR": "1"},

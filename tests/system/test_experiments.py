@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from fairseq_plugins.experiments import evaluate, train, translate
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.report import analyses as analysis
 from fairseq_plugins.scoring.metrics import read_numbers
-from tests.commands import CHECKOUT, output_lines, run_command, run_in_process
+from tests.commands import CHECKOUT, PYTHON, output_lines, run_command, run_in_process
 from tests.conftest import TranslationData
 
 BASE = """
@@ -68,7 +67,7 @@ class Trained:
 def same_python() -> Iterator[None]:
     """The scripts use the Python that runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHON", sys.executable)
+        patch.setenv("PYTHON", PYTHON)
         yield
 
 
@@ -311,7 +310,7 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(trained: Trained, tmp_path
 def test_help(script: str) -> None:
     path = CHECKOUT / "scripts" / f"{script}.sh"
     usage = "scripts/test.sh" if script == "test" else f"usage: fairseq-plugins {script} "
-    python = {"PYTHON": sys.executable}
+    python = {"PYTHON": PYTHON}
     assert usage in run_command([path, "--help"], **python).stdout
     if script in ("train", "evaluate", "translate"):
         assert usage in run_command([path], status=2, **python).stderr

@@ -6,14 +6,13 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
-from tests.commands import CHECKOUT, output_lines, run_command
+from tests.commands import CHECKOUT, PYTHON, output_lines, run_command
 from tests.conftest import TOY_PERPLEXITY, TranslationData
 
 TOY_RECURRENT = CHECKOUT / "tests" / "extensions" / "toy_recurrent.py"
@@ -57,7 +56,7 @@ def folder(tiny_translation_data: TranslationData, tmp_path_factory: pytest.Temp
 
 def run(folder: Path, script: str, *arguments: object, status: int = 0, stdin: str | None = None) -> str:
     finished = run_command(
-        [CHECKOUT / "scripts" / f"{script}.sh", *map(str, arguments)], status=status, stdin=stdin, PYTHON=sys.executable
+        [CHECKOUT / "scripts" / f"{script}.sh", *map(str, arguments)], status=status, stdin=stdin, PYTHON=PYTHON
     )
     return finished.stdout if status == 0 else finished.stderr
 

@@ -13,7 +13,7 @@ import torch
 from fairseq import checkpoint_utils, options
 
 from fairseq_plugins import patches
-from tests.commands import CHECKOUT, USER_DIR, output_lines, run_command, train_in_process
+from tests.commands import CHECKOUT, PYTHON, USER_DIR, output_lines, run_command, train_in_process
 from tests.conftest import TranslationData
 
 LSTM = (
@@ -66,7 +66,7 @@ def test_torchrun_makes_one_training_of_two_processes(tiny_translation_data) -> 
         ["torchrun", "--no-python", "--nproc_per_node", "2", "--master_port", str(port)]
         + ["fairseq-train", tiny_translation_data.separate, "--user-dir", USER_DIR, *LSTM]
         + ["--max-epoch", "1", "--no-save"],
-        PATH=f"{Path(os.sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        PATH=f"{Path(PYTHON).parent}{os.pathsep}{os.environ['PATH']}",
     )
     # 10 batches: 5 updates of both processes; two trainings beside each other would make 9 or 10 each.
     assert re.findall(r"\| train \| .*num_updates (\d+)", finished.stdout) == ["5"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -30,16 +29,16 @@ def headlines(tmp_path_factory: pytest.TempPathFactory) -> Path:
             lines = texts[f"{split}.{side}"].lower().splitlines(keepends=True)[:size]
             (folder / name).write_text("".join(lines), encoding="utf-8")
     command = [CHECKOUT / "scripts" / "prepare_gigaword.sh", "--input", folder, "--output", folder / "data"]
-    run_command([*command, "--words", "40"], PYTHON=sys.executable)
+    run_command([*command, "--words", "40"])
     return folder
 
 
 def test_trained_scored_and_unknown_words_replaced(headlines: Path, tmp_path: Path) -> None:
     configuration = CHECKOUT / "configs" / "gigaword" / "mc_rnn_3.yaml"
     place = [configuration, "--work", tmp_path, "--data", headlines / "data", "--gpus", "0"]
-    run_command([CHECKOUT / "scripts" / "train.sh", *place, *SMALL], PYTHON=sys.executable)
+    run_command([CHECKOUT / "scripts" / "train.sh", *place, *SMALL])
     place += ["--min-len", "5", "--max-len-b", "8"]
-    finished = run_command([CHECKOUT / "scripts" / "evaluate.sh", *place], PYTHON=sys.executable)
+    finished = run_command([CHECKOUT / "scripts" / "evaluate.sh", *place])
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["paper"]["rouge1"] == 36.55
     assert "36.55 / 17.58 / 33.72" in finished.stdout

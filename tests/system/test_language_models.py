@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 
 import pytest
@@ -44,7 +43,7 @@ evaluate: {cache-window: 20}
 
 def script(name: str, *arguments: object, stdin: str | None = None, status: int = 0):
     command = [CHECKOUT / "scripts" / f"{name}.sh", *arguments]
-    return run_command(list(map(str, command)), stdin=stdin, status=status, PYTHON=sys.executable)
+    return run_command(list(map(str, command)), stdin=stdin, status=status)
 
 
 @pytest.fixture(scope="module")

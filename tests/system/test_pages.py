@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tests.commands import CHECKOUT, run_command
+from tests.commands import CHECKOUT, PYTHON, run_command
 from tests.conftest import TranslationData
 from tests.documentation.markdown import blocks
 from tests.preloaded import stub_of
@@ -41,7 +40,7 @@ def do(clone: Path, text: str, **environment: str) -> str:
     """Runs lines of a shell in the copy; the scripts take the Python that runs the tests."""
     # The tiny text has no 2,000 or 8,000 subwords.
     text = re.sub(r"--bpe-size \d+", "--bpe-size 40", text)
-    path = os.pathsep.join([str(Path(sys.executable).parent), sysconfig.get_path("scripts"), os.environ["PATH"]])
+    path = os.pathsep.join([str(Path(PYTHON).parent), sysconfig.get_path("scripts"), os.environ["PATH"]])
     environment = {"PYTHON": str(stub_of(clone)), "PATH": path, "PYTHONPATH": str(clone), **environment}
     return run_command(["bash", "-euo", "pipefail", "-c", text], cwd=clone, timeout=1200, **environment).stdout
 
@@ -118,7 +117,7 @@ def test_adding_a_layer(own_text: Path) -> None:
     page = DOCS / "add_a_layer.md"
     save(own_text, page)
     # Not preloaded: the configuration's extension is imported before the models are.
-    output = [do(own_text, each.text, PYTHON=sys.executable) for each in blocks(page) if each.language == "bash"]
+    output = [do(own_text, each.text, PYTHON=PYTHON) for each in blocks(page) if each.language == "bash"]
     assert "--leak LEAK" in output[0] and "1 passed" in output[-1]
     assert "--leak 0.3" in (own_text / "work" / "leaky" / "results.json").read_text(encoding="utf-8")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from tests.corpora.test_iwslt14 import official_files, pack
 
 def script(name: str, *arguments: object, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
     command = [CHECKOUT / "scripts" / name, *map(str, arguments)]
-    return run_command(command, cwd=cwd, status=status, PYTHON=sys.executable)
+    return run_command(command, cwd=cwd, status=status)
 
 
 OUTPUT = ("--output", "out")
@@ -61,7 +60,7 @@ def test_answers_that_need_neither_fairseq_nor_torch(name: str, tmp_path: Path) 
 
     def answer(*arguments: str, status: int) -> tuple[str, str]:
         command = [CHECKOUT / "scripts" / name, *arguments]
-        finished = run_command(command, cwd=tmp_path, status=status, PYTHON=sys.executable, PYTHONPATH=str(tmp_path))
+        finished = run_command(command, cwd=tmp_path, status=status, PYTHONPATH=str(tmp_path))
         return finished.stdout, finished.stderr
 
     command = name.replace("_", " ", 1).removesuffix(".sh")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
@@ -19,7 +18,7 @@ def test_a_run_is_recorded(tiny_translation_data: TranslationData, tmp_path: Pat
     prepare(PairsPreparation(source_lang="xx", target_lang="yy", bpe_size=40), files, tmp_path / "data")
     configuration = CHECKOUT / "configs" / "quickstart" / "rnnsearch.yaml"
     arguments = [configuration, "--work", tmp_path / "work", "--data", tmp_path / "data", "--gpus", "0"]
-    environment = {"PYTHON": sys.executable, "FAIRSEQ_PLUGINS_RESULTS": str(tmp_path / "results")}
+    environment = {"FAIRSEQ_PLUGINS_RESULTS": str(tmp_path / "results")}
 
     refused = run_in_process(evaluate.main, *arguments, "--record", status=1)
     assert "no such file; run 'fairseq-plugins train' first" in refused.stderr

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,7 +28,7 @@ SMALL = ["--embed-dim", "8", "--hidden-size", "8", "--max-update", "6", "--num-w
 
 def script(name: str, *arguments: object, status: int = 0, stdin: str | None = None):
     command = [CHECKOUT / "scripts" / f"{name}.sh", *map(str, arguments)]
-    return run_command(command, status=status, stdin=stdin, timeout=900, PYTHON=sys.executable)
+    return run_command(command, status=status, stdin=stdin, timeout=900)
 
 
 def prepared(folder: Path, task: str, *options: str) -> Path:
