@@ -126,7 +126,10 @@ def main(arguments: Sequence[str]) -> None:
     # Snakemake changes into the folder that it works in, and data are seen from where the user stands.
     config |= {"dry_run": options.dry_run, "start": os.getcwd()}
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
-    command += ["--config", *(f"{key}={json.dumps(value)}" for key, value in config.items() if value is not None)]
+    command += [
+        "--config",
+        *(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in config.items() if value is not None),
+    ]
     # Our own lock goes with the process that has it; Snakemake's stays after a kill.
     command += ["--nolock", "--rerun-incomplete", "--keep-going", "--printshellcmds", "--show-failed-logs"]
     # A profile has its own numbers of jobs and resources.
