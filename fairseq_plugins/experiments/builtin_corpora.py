@@ -11,8 +11,6 @@ from .processes import own_command
 GENERATED: Mapping[str, Sequence[str]] = {
     "copy_memory": ("copy_memory",),
     "digits": ("pixels", "--small"),
-    "noisy_digits": ("pixels", "--small"),
-    "permuted_digits": ("pixels", "--small"),
 }
 """Corpora without a text → what ``prepare`` is called with."""
 

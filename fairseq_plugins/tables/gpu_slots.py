@@ -1,4 +1,4 @@
-"""Gives a command one GPU that no other command has: ``python -m fairseq_plugins.tables.gpu_slots -- COMMAND``.
+"""Gives a command one GPU that no other command has: ``python -m fairseq_plugins.tables.gpu_slots COMMAND``.
 
 It waits for one of the GPUs that ``CUDA_VISIBLE_DEVICES`` names (all that there are, where it says nothing), and leaves
 that one alone visible to the command. A lock says who has which; it goes with the process, however that ends.
@@ -15,7 +15,6 @@ from pathlib import Path
 
 from ..errors import InputError, report_input_errors
 from ..files import take_lock
-from ..versions import VERSION
 
 WAIT = 1.0
 """Seconds between two looks for a free GPU."""
@@ -52,17 +51,12 @@ def take(gpus: Sequence[str], folder: Path) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """Becomes the command, with one GPU."""
-    if list(arguments) == ["--version"]:
-        print(f"fairseq-plugins {VERSION}")
-        return
-    if len(arguments) < 2 or arguments[0] != "--":
-        raise InputError("write -- and the command that gets a GPU: python -m ...gpu_slots -- COMMAND ARGUMENTS...")
     gpus = visible_gpus()
     # A job of SLURM's has its GPU to itself, and may call it 0 as all its neighbours on the node do.
     if len(gpus) > 1 or "SLURM_JOB_ID" not in os.environ:
         gpus = [take(gpus, Path(tempfile.gettempdir()) / f"fairseq_plugins_gpus_{os.getuid()}")]
     os.environ["CUDA_VISIBLE_DEVICES"] = gpus[0]
-    os.execvp(arguments[1], list(arguments[1:]))
+    os.execvp(arguments[0], list(arguments))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Measure(ABC):
         columns: key of the paper's figures → what it is called; where there are several test sets, the sets
         sets: the test sets that the paper has figures of; ``test`` where it is one
         metric: whose scores they are; None for an analysis
-        analysis: the command of :mod:`fairseq_plugins.analysis` that they come from; None for scores
+        analyses: the commands of :mod:`fairseq_plugins.analysis` that they come from; none for scores
     """
 
     name: str
@@ -35,7 +35,7 @@ class Measure(ABC):
     columns: Mapping[str, str]
     sets: tuple[str, ...] = ("test",)
     metric: Metric | None = None
-    analysis: ClassVar[str | None] = None
+    analyses: ClassVar[tuple[str, ...]] = ()
 
     @property
     def heading(self) -> str:
@@ -151,12 +151,12 @@ class Entropies(Measure):
 
     name, title, form = "entropy", "entropy in nats", ".3f"
     columns = {"entropy": "entropy"}
-    analysis = "entropy"
+    analyses = ("entropy",)
 
     def figures_of(
         self, flow: str | None, variant: str | None, work: Path, found: Mapping[str, Any], small: bool
     ) -> dict[str, float]:
-        content = json.loads((work / "analysis" / f"{self.analysis}.json").read_text(encoding="utf-8"))
+        content = json.loads((work / "analysis" / "entropy.json").read_text(encoding="utf-8"))
         return {"entropy": content["entropy"][flow]}
 
     def notes(self, found: Mapping[str, Any]) -> list[str]:

@@ -37,7 +37,6 @@ class Row:
         flow: the attention flow whose entropy this is
         uncertain: whether the paper's figure may belong to another row
         baselines: the rows that significance is tested against, in the order of the table's
-        bring: what a user has to bring for its data, where nobody may hand it out
         variant: an option of scripts/evaluate.sh that sets its results apart (``cache``); None for none
         average: the row is the mean of the rows whose names fit this pattern (``*, RCRN``); None for a system
     """
@@ -50,7 +49,6 @@ class Row:
     flow: str | None = None
     uncertain: bool = False
     baselines: tuple[str, ...] = ()
-    bring: str | None = None
     variant: str | None = None
     average: str | None = None
 
@@ -100,12 +98,11 @@ class SmallScale:
     """What ``--scale small`` makes of the configurations of a dataset.
 
     Attributes:
-        corpus: the task of :mod:`fairseq_plugins.corpora.builtin` whose pairs take the place of the dataset's
+        corpus: the task of :func:`..experiments.builtin_corpora.builtin_corpus` whose data take the dataset's place
         preparation: options of scripts/prepare_parallel.sh
         train: options of fairseq-train
         generate: options of fairseq-generate
         systems: options of fairseq-train for the configurations whose name fits a pattern; null takes one back
-        name: of the prepared corpus; that of the corpus unless it is prepared in several ways
     """
 
     corpus: str
@@ -113,7 +110,6 @@ class SmallScale:
     train: Mapping[str, Any]
     generate: Mapping[str, Any]
     systems: Mapping[str, Mapping[str, Any]]
-    name: str = ""
 
     def train_options(self, model: str) -> dict[str, Any]:
         """The options of one configuration; of several patterns the last one wins."""
@@ -159,7 +155,6 @@ def load_table(name: str, recipe: str | None = None) -> Table:
             entry.get("flow"),
             entry.get("uncertain", False),
             _names(entry["baseline"]) if "baseline" in entry else baselines,
-            entry.get("bring"),
             entry.get("variant"),
             entry.get("average"),
         )
@@ -169,23 +164,28 @@ def load_table(name: str, recipe: str | None = None) -> Table:
     return Table(name, content["title"], measure, baselines, rows, recipe, verdict, without)
 
 
-def with_data(table: Table, scale: str, data: Path | None = None) -> Table:
-    """The table without what cannot be trained here: its rows whose data a user has to bring and has not prepared.
+def trainable(table: Table, data: Path | None = None) -> Table:
+    """The table as it can be trained here: a row whose data are not prepared has a note in place of a configuration.
 
     Args:
         table: all of it
-        scale: at the small one no row needs data
         data: prepared data that all rows are given, whose configurations' own nobody needs then
+
+    Raises:
+        InputError: of no row there are data.
     """
-    if data is not None:
-        return table
     rows = []
     for row in table.rows:
-        if row.bring is not None and row.config is not None and scale == "paper":
-            folder = configurations.load(row.config).data_folder
+        if row.config is not None:
+            folder = data or configurations.load(row.config).data_folder
             if not (folder / "preparation.json").is_file():
-                row = dataclasses.replace(row, config=None, missing=f"not trained: bring {row.bring} ({folder})")
+                base = Path("configs") / row.config.parent.name
+                note = f"not trained: {folder} is not there; prepare it as {base}/_base*.yaml says"
+                row = dataclasses.replace(row, config=None, missing=note)
         rows.append(row)
+    if all(row.config is None for row in rows):
+        notes = "; ".join(dict.fromkeys(row.missing for row in rows if row.missing))
+        raise InputError(f"{table.name}: nothing of it can be trained here: {notes}; or try --scale small")
     return dataclasses.replace(table, rows=tuple(rows))
 
 
@@ -211,8 +211,15 @@ def load_small_scale(dataset: str) -> SmallScale:
         content.get("train", {}),
         content.get("generate", {}),
         content.get("systems", {}),
-        content.get("name", ""),
     )
+
+
+def as_arguments(options: Mapping[str, Any]) -> list[str]:
+    """Options as they are written on a command line; a flag is True."""
+    arguments = []
+    for name, value in options.items():
+        arguments += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return arguments
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -19,7 +19,10 @@ from ..scoring.metrics import Metric
 from ..versions import add_version_argument
 from .measures import data_of
 from .rows import Result, SeededRun, load_runs, results_of
-from .tables import SCALES, Table, load_table, with_data
+from .tables import SCALES, Table, load_table, trainable
+
+FILES = ("table.md", "table.csv", "table.json", "report.html")
+"""What is written of a table, in ``tables/<table>`` of the work folder."""
 
 SMALL_SCALE_NOTICE = (
     "Not the paper's setting: built-in sentences and small models (configs/small). This shows that every step runs; "
@@ -28,7 +31,7 @@ SMALL_SCALE_NOTICE = (
 
 
 def main(arguments: list[str]) -> None:
-    """Writes ``table.md``, ``table.csv``, ``table.json`` and ``report.html``."""
+    """Writes :data:`FILES`."""
     parser = argparse.ArgumentParser(prog="python -m fairseq_plugins.tables.writing", allow_abbrev=False)
     add_version_argument(parser)
     parser.add_argument("table")
@@ -38,7 +41,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     options = parser.parse_args(arguments)
-    table = with_data(load_table(options.table, options.recipe), options.scale, options.data)
+    table = load_table(options.table, options.recipe)
+    if options.scale == "paper":
+        table = trainable(table, options.data)
     runs = {
         row.system: load_runs(table, row, options.work, options.seeds, options.scale)
         for row in table.rows

@@ -32,8 +32,7 @@ from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration
 from fairseq_plugins.models.options import check_effects, check_layer_options
 from fairseq_plugins.modules import RECURRENT_KINDS
-from fairseq_plugins.tables.tables import SMALL, load_small_scale
-from fairseq_plugins.tables.workflow import as_arguments
+from fairseq_plugins.tables.tables import SMALL, as_arguments, load_small_scale
 from tests.commands import CHECKOUT
 from tests.experiments.test_configuration import CONFIGURATIONS
 from tests.models.labelled import labelled_task

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shlex
 import signal
 import subprocess
 import time
@@ -13,17 +12,26 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.tables.steps import Steps
 from fairseq_plugins.tables.tables import load_table
-from fairseq_plugins.tables.workflow import plan_of
 from tests.commands import CHECKOUT, run_command
 
 pytest.importorskip("snakemake", reason="needs scripts/install.sh --extras workflow, and Python 3.11 or later")
 TABLE = "dpn_table_5"
+CORPUS = Path("corpora") / "iwslt14_de_en_10k" / "data" / "preparation.json"
+RULES = ("prepare", "train", "evaluate", "analyse", "table")
 
 
 def command(work: Path, *options: str) -> list[str]:
     script = str(CHECKOUT / "scripts" / "reproduce.sh")
     return [script, TABLE, "--scale", "small", "--cores", "2", "--work", str(work), "--max-update", "40", *options]
+
+
+def rules_of(command: list[str]) -> list[str]:
+    """The rules that a workflow runs, or would run."""
+    finished = run_command(command)
+    said = finished.stdout + finished.stderr
+    return [rule for rule in RULES if f"rule {rule}:" in said]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +54,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_goes_on_after_a_kill(killed: Path) -> None:
     folder = killed / "tables" / TABLE
     assert not folder.exists()
-    corpus = killed / "corpora" / "translation" / "data" / "preparation.json"
+    corpus = killed / CORPUS
     prepared = corpus.stat().st_mtime_ns
     finished = run_command(command(killed))
     assert finished.returncode == 0, finished.stderr
@@ -78,28 +86,36 @@ def test_it_goes_on_after_a_kill(killed: Path) -> None:
 
 def test_more_updates_go_on_from_the_checkpoints(killed: Path) -> None:
     options = command(killed)
+    assert rules_of([*options, "--dry-run"]) == []
     options[options.index("40")] = "60"
-    finished = run_command(options)
-    assert finished.returncode == 0, finished.stderr
+    before = {path: path.stat().st_mtime_ns for path in killed.rglob("*") if ".snakemake" not in path.parts}
+    assert rules_of([*options, "--dry-run"]) == ["train", "evaluate", "analyse", "table"]
+    after = {path: path.stat().st_mtime_ns for path in killed.rglob("*") if ".snakemake" not in path.parts}
+    assert after == before, "a dry run changes nothing"
+    # What is left of a corpus is no hindrance to making it anew.
+    (killed / CORPUS).unlink()
+    assert rules_of(options) == list(RULES)
     work = killed / "iwslt14_de_en_10k" / "dpn" / "seed_1"
     assert json.loads((work / "results.json").read_text())["updates"] == 60
     assert "num_updates=20," in (work / "train.log").read_text()
 
 
 def test_a_row_of_another_table_trains(killed: Path, tmp_path: Path) -> None:
-    table = load_table("mc_rnn_table_2")
-    plan = plan_of(table, killed, "small", [1], 0, None, 3)
-    train = shlex.split(plan["experiments"]["iwslt14_de_en/ho_rnn/seed_1"]["command"].split(" && ")[0])
-    train[train.index("--work") + 1] = str(tmp_path)
-    run_command(train)
+    steps = Steps(load_table("mc_rnn_table_2"), "small", killed, max_update=3)
+    data = steps.prepared_data("iwslt14_de_en_10k", "dpn")
+    arguments = [steps.systems["iwslt14_de_en", "ho_rnn"], "--work", tmp_path, "--data", data, "--gpus", "0"]
+    run_command([CHECKOUT / "scripts" / "train.sh", *arguments, *steps.train_options("iwslt14_de_en", "ho_rnn")])
     assert json.loads((tmp_path / "results.json").read_text())["updates"] == 3
 
 
 def test_a_row_that_fails_is_named(killed: Path) -> None:
     (killed / "iwslt14_de_en_10k" / "dpn" / "seed_1" / "results.json").unlink()
+    (killed / "iwslt14_de_en_10k" / "dpn" / "seed_1" / "trained").unlink()
     checkpoints = killed / "iwslt14_de_en_10k" / "dpn" / "seed_1" / "checkpoints"
     for path in checkpoints.glob("*.pt"):
         path.write_bytes(b"")
     finished = run_command(command(killed), status=1)
+    assert "rule train:" in finished.stdout + finished.stderr
+    assert "wildcards: data_set=iwslt14_de_en_10k, system=dpn, seed=1" in finished.stdout + finished.stderr
     assert "error: the workflow ended with exit status 1" in finished.stderr
     assert "truncated, and none beside it is readable" in finished.stdout + finished.stderr

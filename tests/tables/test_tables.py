@@ -15,8 +15,7 @@ from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.package_files import ROOT
 from fairseq_plugins.tables.measures import Scores
 from fairseq_plugins.tables.rows import SeededRun, p_over_seeds, results_of
-from fairseq_plugins.tables.tables import TABLES, SmallScale, load_small_scale, load_table, with_data
-from fairseq_plugins.tables.workflow import as_arguments
+from fairseq_plugins.tables.tables import TABLES, SmallScale, as_arguments, load_small_scale, load_table, trainable
 
 NAMES = sorted(path.stem for path in TABLES.glob("*.yaml"))
 CONFIGURATIONS = sorted(
@@ -113,30 +112,26 @@ def test_fairseq_takes_the_options_of_small_scale(
         commands.generate_command(configuration, data, "x.pt", "test", 0, as_arguments(small.generate))
 
 
-def test_datasets_of_small_scale_share_their_corpora() -> None:
-    by_corpus: dict[str, list] = {}
-    for path in CONFIGURATIONS:
-        small = load_small_scale(path.parent.name)
-        by_corpus.setdefault(small.name or small.corpus, []).append(small.preparation)
-    assert {"translation", "summarization", "classification", "ranking", "copy_memory"} <= set(by_corpus)
-    assert {"language_model", "language_model_characters"} <= set(by_corpus)
-    for preparations in by_corpus.values():
-        assert all(preparation == preparations[0] for preparation in preparations)
-
-
-def test_rows_whose_data_a_user_has_to_bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_whose_data_are_not_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = property(lambda configuration: tmp_path / configuration.dataset)
     monkeypatch.setattr(config.Configuration, "data_folder", folder)
+
+    def prepare(folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "preparation.json").write_text("{}", encoding="utf-8")
+
     table = load_table("rcrn_table_8")
-    rows = with_data(table, "paper").rows
-    missing = [row for row in rows if row.missing]
+    with pytest.raises(InputError, match="nothing of it can be trained here: not trained: .*wikiqa is not there; prep"):
+        trainable(table)
+    prepare(tmp_path / "wikiqa")
+    missing = [row for row in trainable(table).rows if row.config is None]
     assert [row.system for row in missing] == [row.system for row in table.rows if "TrecQA" in row.system]
-    assert missing[0].missing.startswith("not trained: bring TrecQA, as configs/trecqa/_base.yaml says")
-    assert with_data(table, "small") == with_data(table, "paper", tmp_path) == table
-    prepared = tmp_path / "trecqa" / "preparation.json"
-    prepared.parent.mkdir(parents=True)
-    prepared.write_text("{}", encoding="utf-8")
-    assert with_data(table, "paper") == table
+    remedy = f"not trained: {tmp_path / 'trecqa'} is not there; prepare it as configs/trecqa/_base*.yaml says"
+    assert {row.missing for row in missing} == {remedy}
+    prepare(tmp_path / "own")
+    assert trainable(table, tmp_path / "own") == table
+    prepare(tmp_path / "trecqa")
+    assert trainable(table) == table
 
 
 def test_p_over_seeds() -> None:

@@ -95,7 +95,8 @@ class Work:
         return written
 
     def table(self, name: str, *arguments: str) -> Path:
-        writing.main([name, "--work", str(self.root), *arguments])
+        data = [] if "small" in arguments else ["--data", str(self.data)]
+        writing.main([name, "--work", str(self.root), *data, *arguments])
         return self.root / "tables" / name
 
 
