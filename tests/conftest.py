@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +64,14 @@ def _preloaded_commands(request: pytest.FixtureRequest, monkeypatch: pytest.Monk
     """Has the commands that code in a test's own process starts preloaded too."""
     if request.node.path.parent.name == "system":
         monkeypatch.setattr(sys, "executable", str(stub_of(CHECKOUT)))
+
+
+@pytest.fixture(autouse=True)
+def _denormal_numbers() -> Iterator[None]:
+    """Undoes what a command of fairseq's in a test's own process has set for the process."""
+    yield
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_flush_denormal(False)
 
 
 @pytest.fixture

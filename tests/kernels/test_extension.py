@@ -46,6 +46,7 @@ print(extension.load(Path(sys.argv[1])).twice(21))
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A C++ file, with a cache of its own."""
     monkeypatch.setenv(extension.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(extension, "_reasons", {})
     path = tmp_path / "twice.cpp"
     path.write_text(SOURCE)
     return path

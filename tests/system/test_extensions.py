@@ -100,7 +100,7 @@ def test_a_metric_and_a_layer_go_through_all_scripts(folder: Path) -> None:
         "--output",
         folder / "alignments",
     ]
-    run_command(command)
+    run_command(command, is_fresh=True)
     assert "<svg" in (folder / "alignments_1.svg").read_text(encoding="utf-8")
     translated = run(folder, "translate", work, "--gpus", 0, stdin="ba bi\n")
     assert translated.count("\n") == 1
