@@ -20,7 +20,7 @@ from tests.preloaded import stub_of
 
 WHOLE_COMMANDS = ("system", "faults", "benchmarks")
 """Folders of the tests that run whole commands."""
-LONG_FIXTURES = {"unpatched"}
+LONG_FIXTURES = {"prepared", "unpatched"}
 """Fixtures that take seconds, of tests in many files."""
 TOY_PERPLEXITY = Path(__file__).resolve().parent / "extensions" / "toy_perplexity.py"
 TINY_UPDATES = 8

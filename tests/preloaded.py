@@ -118,6 +118,8 @@ def _received(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
     content, descriptors = b"", array.array("i")
     while not content.endswith(b"\n"):
         part, passed, _, _ = socket.recv_fds(connection, 1 << 16, 64)
+        if not part:
+            os._exit(1)  # the client was killed before it had said what it wants
         content += part
         descriptors.extend(passed)
     return json.loads(content), list(descriptors)
@@ -171,20 +173,20 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
 
 
 def _run(arguments: list[str]) -> None:
-    """Runs a module of ours, a benchmark, or what ``fairseq_program.py`` is to run: a file or a module of fairseq's."""
-    if arguments[0] == "-m" or os.path.basename(arguments[0]) == FAIRSEQ_PROGRAM:
-        arguments = arguments[1:]
-        # As each of fairseq's programs does when it is imported, which has been done.
+    """Runs a module of ours or a file, as Python does; what has been imported has set up no logging here."""
+    if os.path.basename(arguments[0]) == FAIRSEQ_PROGRAM:
+        # As each of fairseq's programs does first of all.
         shape = "%(asctime)s | %(levelname)s | %(name)s | %(message)s"
         logging.basicConfig(format=shape, datefmt="%Y-%m-%d %H:%M:%S", level=logging.INFO, stream=sys.stdout)
-    program, *words = arguments
-    sys.argv = [program, *words]
-    is_file = os.path.isfile(program)
-    sys.path[0] = os.path.dirname(program) if is_file else os.getcwd()
-    if is_file:
-        runpy.run_path(program, run_name="__main__")
     else:
-        runpy.run_module(program, run_name="__main__", alter_sys=True)
+        # As one of fairseq's tasks does where fairseq is imported otherwise.
+        logging.basicConfig(level=logging.DEBUG)
+    if arguments[0] == "-m":
+        sys.argv, sys.path[0] = arguments[1:], os.getcwd()
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv, sys.path[0] = arguments, os.path.dirname(arguments[0])
+        runpy.run_path(arguments[0], run_name="__main__")
 
 
 if __name__ == "__main__":

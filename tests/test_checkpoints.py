@@ -190,6 +190,7 @@ def test_command_chooses_and_averages(tmp_path: Path, capsys) -> None:
             main(["--inputs", *wrong, "--output", str(output)])
 
 
+@pytest.mark.system
 def test_command_says_errors_in_one_sentence(tmp_path: Path) -> None:
     finished = run_command(
         ["python", "-m", "fairseq_plugins", "average", "--inputs", tmp_path / "a.pt", "--output", tmp_path / "b.pt"],
@@ -199,6 +200,7 @@ def test_command_says_errors_in_one_sentence(tmp_path: Path) -> None:
     assert errors == [f"error: {tmp_path / 'a.pt'}: no such checkpoint"] and not contents(tmp_path)
 
 
+@pytest.mark.system
 def test_fairseq_loads_an_average(tiny_translation_data: TranslationData, tmp_path: Path) -> None:
     from fairseq import checkpoint_utils
 

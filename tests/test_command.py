@@ -28,6 +28,7 @@ runpy.run_module("fairseq_plugins", run_name="__main__", alter_sys=True)
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_every_script_has_a_version(script: str) -> None:
     assert run_command([CHECKOUT / "scripts" / script, "--version"]).stdout == f"fairseq-plugins {VERSION}\n"

@@ -94,8 +94,8 @@ def parser() -> CommandParser:
 
 def main(arguments: Sequence[str]) -> None:
     """Runs Snakemake on a table."""
-    if (benchmark := next((word for word in arguments if word in BENCHMARKS), None)) is not None:
-        time_models(benchmark, [word for word in arguments if word != benchmark])
+    if (timed := next((word for word in arguments if word in BENCHMARKS), None)) is not None:
+        time_models(timed, [word for word in arguments if word != timed])
         return
     options, extra = parser().parse_known_args(arguments)
     table = load_table(options.table, options.recipe)
@@ -161,14 +161,20 @@ def time_models(table: str, arguments: Sequence[str]) -> None:
     Args:
         table: of :data:`.tables.BENCHMARKS`
         arguments: ``--scale small`` times few and short sequences; the others are the benchmark's
+
+    Raises:
+        InputError: this is no checkout, which alone has the benchmarks.
     """
+    benchmark = BENCHMARKS[table]
+    if not benchmark.is_file():
+        raise InputError(f"{table} is timed by benchmarks/{benchmark.name}, which a checkout has: run it there")
     options = CommandParser(f"reproduce {table}", "Times models.", ("--scale small",), passes_on_to="benchmark")
     options.add_argument("--scale", choices=SCALES, default="paper", help="small: few and short sequences")
     options.add_argument("--dry-run", action="store_true", help="print the command")
-    own, extra = options.parse_known_args(arguments)
-    small = ["--steps", "16", "32", "--repetitions", "2"] if own.scale == "small" else []
-    command = [sys.executable, str(BENCHMARKS[table]), *small, *extra]
-    if own.dry_run:
+    chosen, extra = options.parse_known_args(arguments)
+    small = ["--steps", "16", "32", "--repetitions", "2"] if chosen.scale == "small" else []
+    command = [sys.executable, str(benchmark), *small, *extra]
+    if chosen.dry_run:
         print(shown(command))
     elif (status := subprocess.run(command, env=environment()).returncode) != 0:
         sys.exit(status)

@@ -276,6 +276,7 @@ def prepare(corpora: Path, *more: str) -> str:
     return run_command(["bash", *command], cwd=Path(__file__).parents[2]).stdout
 
 
+@pytest.mark.system
 def test_whole_preparation(corpora: Path) -> None:
     said = prepare(corpora)
     assert "NIST 2012: missing" in said
@@ -307,6 +308,7 @@ def test_whole_preparation(corpora: Path) -> None:
     assert "up to date" in prepare(corpora)
 
 
+@pytest.mark.system
 def test_steps_can_be_left_out(corpora: Path) -> None:
     prepare(corpora, "--no-simplify", "--no-nfkc", "--bpe", "sentencepiece", "--bpe-size", "110")
     assert (corpora / "out" / "tokens" / "valid.zh").read_text().splitlines()[:2] == [

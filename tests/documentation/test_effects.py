@@ -156,6 +156,7 @@ def test_an_option_of_trainings(
     assert differences(of_first, trained_once(f"{trial.beside} {trial.second}".strip()))
 
 
+@pytest.mark.system
 def test_the_same_training_gives_the_same(
     train: Callable[[str], dict[str, Any]], trained_once: Callable[[str], dict[str, Any]]
 ) -> None:

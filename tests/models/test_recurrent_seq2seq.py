@@ -116,6 +116,7 @@ def test_beam_reordering(
     check_beam_reordering(model, batch, beam, like_a_beam, data)
 
 
+@pytest.mark.system
 @settings(max_examples=15, deadline=None)
 @given(models(), sentences, st.sampled_from(["left", "right"]))
 def test_translations_never_depend_on_batch_mates(

@@ -90,6 +90,12 @@ def test_a_dry_run_of_a_table_of_times(capfd: pytest.CaptureFixture[str]) -> Non
     assert command[2:] == ["--steps", "16", "32", "--repetitions", "2", "--threads", "2"]
 
 
+def test_a_table_of_times_without_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(workflow.BENCHMARKS, "rcrn_table_10", tmp_path / "rcrn_table_10.py")
+    with pytest.raises(InputError, match="rcrn_table_10 is timed by benchmarks/rcrn_table_10.py, which a checkout has"):
+        workflow.main(["rcrn_table_10", "--dry-run"])
+
+
 def test_two_workflows_in_one_folder(tmp_path: Path) -> None:
     with open(tmp_path / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -16,6 +16,7 @@ from fairseq_plugins.modules import ConventionalRNN, HigherOrderRNN, MultiChanne
 from .results import by_steps, results_of
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("batch_size", [1, 7, 17])
 @pytest.mark.parametrize("cell", GATES)
