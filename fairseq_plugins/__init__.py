@@ -13,7 +13,7 @@ from .versions import VERSION as __version__  # noqa: N811 - the name that packa
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .trained import Ensemble
+    from .decoding.translation import TranslationModel
 
 __all__ = ["__version__", "load", "register"]
 
@@ -48,12 +48,12 @@ def register() -> None:
     quiet_warnings()  # here, where its filters outlast the ones above
 
 
-def load(path: "str | Path", data: "str | Path | None" = None) -> "Ensemble":
+def load(path: "str | Path", data: "str | Path | None" = None) -> "TranslationModel":
     """A trained model, ready to translate: ``load("work/quickstart/mc_rnn_3").translate(["Der Hund schläft."])``.
 
-    See :func:`.trained.load`.
+    See :func:`.decoding.translation.load`.
     """
     register()
-    from .trained import load
+    from .decoding.translation import load
 
     return load(path, data)

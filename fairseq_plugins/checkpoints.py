@@ -12,14 +12,15 @@ PyTorch is imported where one is read: what can be said without waits for nothin
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import pickle
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import register
+from . import extensions, register
 from .command_parser import CommandParser
 from .errors import InputError, nearest
 from .files import atomic_file, checksum_of_lines, read_lines
@@ -111,6 +112,22 @@ def checked_checkpoint(path: str | Path, expected: str | None = None) -> dict[st
             f"{path}: a checkpoint of '{found}', which fairseq does not know{nearest(found, ARCH_MODEL_REGISTRY)}"
         )
     return checkpoint
+
+
+def load_extensions_of(checkpoints: Iterable[str | Path]) -> None:
+    """Imports the extensions that checkpoints were trained with, where their work folder has its ``results.json``.
+
+    Raises:
+        InputError: one is missing, or cannot be imported.
+    """
+    for checkpoint in checkpoints:
+        path = Path(checkpoint).absolute().parent.parent / "results.json"
+        try:
+            named = list(map(Path, json.loads(path.read_text(encoding="utf-8")).get("extensions", ())))
+        except (OSError, ValueError, AttributeError, TypeError):
+            # A checkpoint may lie anywhere, beside anybody's results.json.
+            continue
+        extensions.add(named)
 
 
 def trained_on(checkpoint: dict[str, Any], name: str) -> Path:

@@ -6,9 +6,8 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..decoding.translation import Sentence, TranslationModel
 from .forced_decoding import (
-    Sentence,
-    TrainedModel,
     add_model_arguments,
     add_sentences_argument,
     analysis_of_sentences,
@@ -36,7 +35,7 @@ class Alignment:
     flows: dict[str, list[list[float]]]
 
 
-def align(trained: TrainedModel, pairs: Sequence[tuple[Sentence, Sentence]]) -> list[Alignment]:
+def align(trained: TranslationModel, pairs: Sequence[tuple[Sentence, Sentence]]) -> list[Alignment]:
     """The alignments of sentence pairs, by forced decoding.
 
     Raises:
@@ -61,6 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Analysis:
     """The alignments of some sentences, a figure for each."""
-    trained = TrainedModel.load(arguments.checkpoint, arguments.data)
+    trained = TranslationModel.load([arguments.checkpoint], arguments.data)
     pairs = chosen(read_pairs(trained, arguments), arguments.sentences)
     return analysis_of_sentences(trained, arguments.sentences, align(trained, pairs))

@@ -6,11 +6,9 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..decoding.translation import END, Sentence, TranslationModel
 from ..errors import InputError
 from .forced_decoding import (
-    END,
-    Sentence,
-    TrainedModel,
     add_model_arguments,
     add_sentences_argument,
     analysis_of_sentences,
@@ -35,7 +33,7 @@ class Boundaries:
     directions: dict[str, list[list[int]]]
 
 
-def boundaries(trained: TrainedModel, sentences: Sequence[Sentence]) -> list[Boundaries]:
+def boundaries(trained: TranslationModel, sentences: Sequence[Sentence]) -> list[Boundaries]:
     """What an encoder's detectors say.
 
     Raises:
@@ -62,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Analysis:
     """The boundaries in some sentences, a figure for each, and the segments of each level."""
-    trained = TrainedModel.load(arguments.checkpoint, arguments.data)
+    trained = TranslationModel.load([arguments.checkpoint], arguments.data)
     sentences = boundaries(trained, chosen(read_sources(trained, arguments), arguments.sentences))
     return analysis_of_sentences(trained, arguments.sentences, sentences, segments)
 

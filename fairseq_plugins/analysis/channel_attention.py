@@ -10,13 +10,11 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..decoding.translation import END, Sentence, TranslationModel
 from ..errors import InputError
 from ..kernels import in_degree
 from ..models.shown_attention import LayerDetail
 from .forced_decoding import (
-    END,
-    Sentence,
-    TrainedModel,
     add_model_arguments,
     add_sentences_argument,
     analysis_of_sentences,
@@ -61,7 +59,7 @@ class ChannelAttention:
     layers: list[LayerAttention]
 
 
-def channel_attention(trained: TrainedModel, sentences: Sequence[Sentence]) -> list[ChannelAttention]:
+def channel_attention(trained: TranslationModel, sentences: Sequence[Sentence]) -> list[ChannelAttention]:
     """The channel attention of an encoder.
 
     Raises:
@@ -80,7 +78,7 @@ def channel_attention(trained: TrainedModel, sentences: Sequence[Sentence]) -> l
     return found
 
 
-def _layer(trained: TrainedModel, sentence: Sentence, layer: LayerDetail) -> LayerAttention:
+def _layer(trained: TranslationModel, sentence: Sentence, layer: LayerDetail) -> LayerAttention:
     is_backward, attention = layer.direction == "backwards", layer.values.tolist()
     steps, channels = len(attention), len(attention[0])
     degrees, phrases = [], []
@@ -94,7 +92,7 @@ def _layer(trained: TrainedModel, sentence: Sentence, layer: LayerDetail) -> Lay
     return LayerAttention(layer.layer, layer.direction, attention, degrees, phrases)
 
 
-def _text(trained: TrainedModel, sentence: Sentence, first: int, last: int) -> str:
+def _text(trained: TranslationModel, sentence: Sentence, first: int, last: int) -> str:
     """The text of the tokens ``first`` to ``last``; the one after the sentence's last is its end."""
     words = trained.words(trained.preparation.source_lang, sentence.pieces[first : last + 1])
     return " ".join([*(word.text for word in words), *([END] if last == len(sentence.pieces) else [])])
@@ -109,7 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Analysis:
     """The channel attention of some sentences, a figure for each, and the phrases most attended to."""
-    trained = TrainedModel.load(arguments.checkpoint, arguments.data)
+    trained = TranslationModel.load([arguments.checkpoint], arguments.data)
     sentences = channel_attention(trained, chosen(read_sources(trained, arguments), arguments.sentences))
     return analysis_of_sentences(
         trained,

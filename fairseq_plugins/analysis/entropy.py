@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from ..decoding.translation import Sentence, TranslationModel
 from .flows import FLOWS, GATES
 from .forced_decoding import (
     Reading,
-    Sentence,
-    TrainedModel,
     add_model_arguments,
     forced_decoding,
     read_pairs,
@@ -69,7 +68,7 @@ class Focus(NamedTuple):
         return found
 
 
-def focus(trained: TrainedModel, pairs: Sequence[tuple[Sentence, Sentence]]) -> Focus:
+def focus(trained: TranslationModel, pairs: Sequence[tuple[Sentence, Sentence]]) -> Focus:
     """The entropy of a model's alignments (Section 5.5) by forced decoding, for each flow, and its gates.
 
     The alignment of a target token is the mean over layers and heads; tokens are averaged within a sentence, the end of
@@ -111,7 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Analysis:
     """The entropy of each flow, the gates, and warnings of what found nothing or is shut."""
-    trained = TrainedModel.load(arguments.checkpoint, arguments.data)
+    trained = TranslationModel.load([arguments.checkpoint], arguments.data)
     pairs = read_pairs(trained, arguments)
     found = focus(trained, pairs)
     lines = [f"{FLOWS.get(name, name)}: {value:.3f} nats" for name, value in found.entropy.items()]

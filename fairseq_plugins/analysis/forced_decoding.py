@@ -8,105 +8,24 @@ of the sentence for every model; what is handed out holds real tokens alone.
 from __future__ import annotations
 
 import argparse
-import html
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset
-from fairseq.models import FairseqEncoderDecoderModel
 from torch import Tensor
 
-from ..corpora.codec import Word
-from ..corpora.pairs import PairsPreparation
+from ..decoding.translation import Sentence, TranslationModel
 from ..errors import InputError
 from ..files import read_lines
 from ..models.shown_attention import LayerDetail, ShownAttention, attention_of, layer_details_of
-from ..trained import Ensemble
 from .result import Analysis, Panel
 
 Item = TypeVar("Item")
 
-END = "</s>"
 BATCH_SIZE = 32
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """One side of a pair as a model reads it.
-
-    Attributes:
-        pieces: BPE tokens, without the end of sentence
-        words: the words that they make up
-    """
-
-    pieces: list[str]
-    words: list[Word]
-
-    @property
-    def words_and_end(self) -> list[Word]:
-        """The words, and the end of sentence as the last one."""
-        return [*self.words, Word(END, len(self.pieces), len(self.pieces) + 1)]
-
-
-@dataclass(frozen=True)
-class TrainedModel:
-    """A model out of a checkpoint, and how text becomes what it reads.
-
-    Attributes:
-        path: the checkpoint
-        architecture: its ``--arch``
-        model: in evaluation mode, on the CPU
-        source_dictionary: of the model's task
-        target_dictionary: of the model's task
-        folder: the prepared data
-        preparation: how that was made
-    """
-
-    path: Path
-    architecture: str
-    model: FairseqEncoderDecoderModel
-    source_dictionary: Dictionary
-    target_dictionary: Dictionary
-    folder: Path
-    preparation: PairsPreparation
-
-    @classmethod
-    def load(cls, path: Path, data: Path | None = None) -> TrainedModel:
-        """Reads a checkpoint.
-
-        Args:
-            path: the checkpoint
-            data: the prepared data; None for that of the training
-
-        Raises:
-            InputError: it is not a checkpoint of a translation model, or its data is not there.
-        """
-        found = Ensemble.load([path], data)
-        [architecture], [model], task = found.architectures, found.models, found.task
-        dictionaries = task.source_dictionary, task.target_dictionary
-        return cls(path, architecture, model, *dictionaries, found.folder, found.preparation)
-
-    def source(self, pieces: str) -> Sentence:
-        """A source sentence out of BPE tokens separated by spaces."""
-        return self._sentence(self.preparation.source_lang, pieces)
-
-    def target(self, pieces: str) -> Sentence:
-        """A target sentence out of BPE tokens separated by spaces."""
-        return self._sentence(self.preparation.target_lang, pieces)
-
-    def _sentence(self, language: str, pieces: str) -> Sentence:
-        split = pieces.split()
-        return Sentence(split, self.words(language, split))
-
-    def words(self, language: str, pieces: Sequence[str]) -> list[Word]:
-        """The words that BPE tokens make up, as they are read: ``'s``, where Moses' tokens have ``&apos;s``."""
-        words = self.preparation.join_pieces(language, pieces)
-        if self.preparation.tokenizer != "moses":
-            return words
-        return [word._replace(text=html.unescape(word.text)) for word in words]
 
 
 class Reading(NamedTuple):
@@ -123,7 +42,9 @@ class Reading(NamedTuple):
     gates: dict[str, Tensor]
 
 
-def forced_decoding(trained: TrainedModel, pairs: Sequence[tuple[Sentence, Sentence]]) -> Iterator[tuple[int, Reading]]:
+def forced_decoding(
+    trained: TranslationModel, pairs: Sequence[tuple[Sentence, Sentence]]
+) -> Iterator[tuple[int, Reading]]:
     """Makes a model read sentence pairs.
 
     Args:
@@ -172,7 +93,7 @@ def forced_decoding(trained: TrainedModel, pairs: Sequence[tuple[Sentence, Sente
             )
 
 
-def layer_details(trained: TrainedModel, sentence: Sentence, detail: str) -> list[LayerDetail]:
+def layer_details(trained: TranslationModel, sentence: Sentence, detail: str) -> list[LayerDetail]:
     """One detail of the layers of the encoder that reads a sentence, its end included: ``values`` are (T, ...).
 
     Empty where the encoder has no layers that say it; see :func:`.shown_attention.layer_details_of`.
@@ -184,7 +105,7 @@ def layer_details(trained: TrainedModel, sentence: Sentence, detail: str) -> lis
 
 
 def analysis_of_sentences(
-    trained: TrainedModel,
+    trained: TranslationModel,
     numbers: Sequence[int],
     found: Sequence[Any],
     lines: Callable[[Any], Sequence[str]] = lambda _: (),
@@ -228,7 +149,7 @@ def add_sentences_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sentences", type=int, nargs="+", default=[1], metavar="N", help=text)
 
 
-def read_sources(trained: TrainedModel, arguments: argparse.Namespace) -> list[Sentence]:
+def read_sources(trained: TranslationModel, arguments: argparse.Namespace) -> list[Sentence]:
     """The source sentences that the arguments of :func:`add_model_arguments` name.
 
     Raises:
@@ -238,7 +159,7 @@ def read_sources(trained: TrainedModel, arguments: argparse.Namespace) -> list[S
     return [trained.source(line) for line in _lines(trained, arguments, arguments.source, language)]
 
 
-def read_pairs(trained: TrainedModel, arguments: argparse.Namespace) -> list[tuple[Sentence, Sentence]]:
+def read_pairs(trained: TranslationModel, arguments: argparse.Namespace) -> list[tuple[Sentence, Sentence]]:
     """The sentence pairs that the arguments of :func:`add_model_arguments` name.
 
     Raises:
@@ -266,13 +187,13 @@ def chosen(items: Sequence[Item], numbers: Sequence[int]) -> list[Item]:
     return [items[number - 1] for number in numbers]
 
 
-def _lines(trained: TrainedModel, arguments: argparse.Namespace, text: Path | None, language: str) -> list[str]:
+def _lines(trained: TranslationModel, arguments: argparse.Namespace, text: Path | None, language: str) -> list[str]:
     """The BPE tokens of each sentence."""
     preparation = trained.preparation
     if text is None:
         subset = preparation.split_of(arguments.subset)
         # Without BPE the tokens are what the model reads.
-        path = trained.folder / ("tokens" if preparation.bpe == "none" else "bpe") / f"{subset}.{language}"
+        path = trained.data.folder / ("tokens" if preparation.bpe == "none" else "bpe") / f"{subset}.{language}"
         lines = list(map(preparation.to_unknown, read_lines(path)))
     else:
         path = text
@@ -287,7 +208,7 @@ def _encode(dictionary: Dictionary, sentence: Sentence) -> Tensor:
     return torch.tensor([*map(dictionary.index, sentence.pieces), dictionary.eos()])
 
 
-def _read(trained: TrainedModel, net_input: dict[str, Tensor]) -> ShownAttention:
+def _read(trained: TranslationModel, net_input: dict[str, Tensor]) -> ShownAttention:
     """A batch, padding included."""
     shown = attention_of(trained.model, net_input)
     if shown is None:

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from .. import register
-from ..checkpoints import checked_checkpoint
+from ..decoding.classification import ClassificationModel
+from ..decoding.prepared_data import PreparedData
 from ..errors import InputError
-from ..experiments.prepared_data import PreparedData
 from ..models.sequence_classifier import SequenceClassifier
 from ..models.sequence_pair_classifier import SequencePairClassifier
 from ..models.sequence_ranker import SequenceRanker
@@ -62,16 +60,12 @@ def picked_words(checkpoint: Path, data: PreparedData, count: int, subset: str =
     Raises:
         InputError: the model is another, picks no words, or was trained with other dictionaries.
     """
-    register()
-    data.check_trained_on(checked_checkpoint(checkpoint), checkpoint)
-    overrides = {"data": str(data.folder / "bin")}
-    [model], _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
+    trained = ClassificationModel.load([checkpoint], data.folder)
+    model, task = trained.model, trained.task
     is_classifier = isinstance(model, (SequenceClassifier, SequencePairClassifier)) and "max" in model.poolings
     if not is_classifier and not isinstance(model, SequenceRanker):
         raise InputError(f"{checkpoint}: no model of labelled texts that picks words")
-    model.eval()
-    task.load_dataset(subset)
-    dataset = task.dataset(subset)
+    dataset = trained.dataset(subset)
     samples = (dataset.collater([dataset[index]]) for index in spread(len(dataset), count))
     of_sample = _of_classifier if is_classifier else _of_ranker
     with torch.no_grad():

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..experiments import results as experiment_results
+from ..experiments.run import Run
 from ..terminal import table
 from .result import Analysis, Panel
 
@@ -86,9 +86,9 @@ def _results(folder: Path) -> dict[str, Any]:
     path = folder / "results.json"
     if not path.exists():
         raise InputError(f"{path}: no such file; give the work folder of a training, 'fairseq-plugins train' writes it")
-    found = experiment_results.load(folder)
+    found = Run(folder).results
     keys = ("train_tokens_per_second", "decode_sentences_per_second")
-    if not isinstance(found, dict) or all(found.get(key) is None for key in keys):
+    if all(found.get(key) is None for key in keys):
         raise InputError(f"{path}: neither {' nor '.join(keys)}; train the system with 'fairseq-plugins train'")
     for key in (*keys, "train_seconds", "parameters", "updates"):
         if not isinstance(value := found.get(key), (int, float, type(None))):

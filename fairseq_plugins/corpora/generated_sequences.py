@@ -51,6 +51,7 @@ class GeneratedSequencesPreparation(Preparation):
     """What sequences are made of."""
 
     kind = "generated_sequences"
+    title = "generated sequences"
 
     problem: str
     length: int

@@ -58,6 +58,7 @@ class LabelledTextsPreparation(Preparation):
     """What was done to labelled texts."""
 
     kind = "labelled_texts"
+    title = "labelled texts"
 
     texts: list[str]
     """What the one text or the two are called: ``text``, or ``premise`` and ``hypothesis``."""

@@ -42,6 +42,7 @@ class PairsPreparation(Preparation):
     """What was done to pairs of texts, line by line translations (or summaries, …) of each other."""
 
     kind = "pairs"
+    title = "pairs of texts"
     examples = "sentence pairs"
 
     source_lang: str

@@ -40,6 +40,8 @@ class Preparation:
 
     kind: ClassVar[str]
     """The kind's name, under which it is registered."""
+    title: ClassVar[str] = "a kind of its own"
+    """What a corpus of this kind is called."""
     examples: ClassVar[str] = "examples"
     """What is counted of a split."""
 
@@ -87,7 +89,7 @@ class Preparation:
                 f"{path}: not a preparation of format {FORMAT}; delete {folder} and prepare the corpus again"
             )
         kind = content.pop("kind")
-        record = _find_kind(kind)
+        record = find_kind(kind)
         if record is None:
             raise InputError(
                 f"{path}: there is no kind of corpus '{kind}' here; if it is your own, name its file under extensions "
@@ -164,7 +166,7 @@ class Preparation:
         return self._folder / name
 
 
-def _find_kind(kind: Any) -> type[Preparation] | None:
+def find_kind(kind: Any) -> type[Preparation] | None:
     """The class of a kind: a registered one, or that in the file of its name."""
     if not isinstance(kind, str):
         return None

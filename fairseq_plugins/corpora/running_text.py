@@ -49,6 +49,7 @@ class RunningTextPreparation(Preparation):
     """What was done to a running text."""
 
     kind = "running_text"
+    title = "running text"
 
     units: str = "words"
     """``words`` or ``characters``: what a token is."""

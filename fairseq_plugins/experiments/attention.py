@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..checkpoints import architecture, read_checkpoint
+from ..decoding.prepared_data import PreparedData
 from . import processes
-from .prepared_data import PreparedData
 
 _FIGURES = ("checkpoint", "entropy", "uniform", "gates", "warnings")
 

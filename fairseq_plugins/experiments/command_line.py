@@ -25,6 +25,17 @@ def gpu_count(text: str) -> int:
 gpu_count.__name__ = "int"  # as argparse calls it where a value is none
 
 
+def process_count(text: str) -> int:
+    """The type of ``--processes``."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} processes do nothing; at least 1 has to")
+    return number
+
+
+process_count.__name__ = "int"
+
+
 def work_folder(path: str | os.PathLike[str]) -> Path:
     """The absolute path of ``--work``.
 
@@ -36,6 +47,19 @@ def work_folder(path: str | os.PathLike[str]) -> Path:
     if work.exists() and not work.is_dir():
         raise InputError(f"{work} is a file: name a folder for --work")
     return work
+
+
+def add_cache_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of a language model's continuous cache."""
+    cache = parser.add_argument_group("continuous cache")
+    cache.add_argument(
+        "--cache",
+        action="store_true",
+        help="with what a search on the validation set chooses, but for what is given below",
+    )
+    cache.add_argument("--cache-window", type=int, metavar="N", help="words that it holds; its own choice: 500")
+    cache.add_argument("--cache-theta", type=float, metavar="X", help="how much likeness counts: 1.0")
+    cache.add_argument("--cache-weight", type=float, metavar="X", help="lambda, its share: 0.1")
 
 
 def standard_input(what: str) -> list[str]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import yaml
 
 from .. import extensions
+from ..decoding.prepared_data import PreparedData
 from ..errors import InputError, nearest
 from ..files import read_lines
 from ..package_files import CONFIGURATIONS
@@ -116,6 +117,26 @@ class Configuration:
         """The name of the metric that is scored by; None for that of the data."""
         value = self.evaluate.get("metric")
         return value.text if value else None
+
+    def prepared_data(self, folder: Path | None = None) -> PreparedData:
+        """The prepared data of this experiment.
+
+        Args:
+            folder: in the place of the data that the configuration names
+
+        Raises:
+            InputError: it is not prepared.
+        """
+        if folder is None and not self.data_folder.exists():
+            heads = self.path.with_name("_base.yaml"), self.path
+            told = next(
+                (path for path in heads if path.is_file() and "fairseq-plugins prepare" in path.read_text()), None
+            )
+            how = f"as the head of {told} says" if told else "by 'fairseq-plugins prepare' (docs/data.md)"
+            raise InputError(
+                f"{self.data_folder}: no such folder; prepare the data {how}, or name another folder by --data"
+            )
+        return PreparedData.load(folder or self.data_folder)
 
     def load_extensions(self) -> None:
         """Imports the extensions, here and in the commands that are started from here.

@@ -1,56 +1,91 @@
-"""How trained models are run over a set: fairseq's command, and what its output says.
+"""How trained models are run over a prepared set: in this process, or divided over several.
 
 A metric names the way in which what it scores is made (``Metric.decoding``).
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from ..checkpoints import read_checkpoint
+from .. import register
+from ..command_parser import CommandParser
+from ..corpora.generated_sequences import GeneratedSequencesPreparation
+from ..corpora.labelled_texts import LabelledTextsPreparation
+from ..corpora.pairs import PairsPreparation
+from ..corpora.running_text import RunningTextPreparation
+from ..decoding.prepared_data import PreparedData, title_of
 from ..errors import InputError, nearest
 from ..files import atomic_file, read_lines
 from ..scoring.metrics import Metric, Outputs, References, metric_named, read_numbers
+from ..scoring.predictions import read_predictions, write_predictions
 from . import fairseq_commands
-from .classification import Classification
+from .command_line import add_cache_arguments
 from .configuration import TOKENIZE_OPTIONS, Configuration
-from .data_kinds import check_metric
-from .prepared_data import PreparedData
-from .text_scoring import TextScoring
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be decoded; other processes get it too.
+
+    Attributes:
+        decoding: of :data:`DECODINGS`
+        checkpoints: one, or those of an ensemble
+        data: the prepared data's folder
+        subset: a split of it
+        options: what :meth:`Decoding.options` made of the command line
+        device: ``cpu`` or ``cuda``
+    """
+
+    decoding: str
+    checkpoints: tuple[str, ...]
+    data: Path
+    subset: str
+    options: Any
+    device: str
+
+
+@dataclass
+class Decoded:
+    """What a model made of a set, or of a share of it.
+
+    Attributes:
+        hypotheses: number of a sentence → what became of it, and logarithms of probabilities; see
+            :class:`..decoding.trained_model.Hypothesis`
+        seconds: the model's alone
+        warnings: what the user has to know
+    """
+
+    hypotheses: dict[int, tuple[str, list[float]]] = field(default_factory=dict)
+    seconds: float = 0.0
+    warnings: list[str] = field(default_factory=list)
 
 
 class Decoding(Protocol):
-    """One way to do it; a ``log`` is a file with the command's output."""
+    """One way to do it."""
 
-    def command(
-        self,
-        configuration: Configuration,
-        data: PreparedData,
-        checkpoint: str,
-        subset: str,
-        gpus: int | None,
-        extra: Sequence[str],
-    ) -> list[str]:
-        """fairseq's command that runs ``checkpoint`` (or several, ``a.pt:b.pt``) over a subset.
+    @property
+    def kinds(self) -> Sequence[str]:
+        """The kinds of data of which there is something to score."""
 
-        Raises:
-            InputError: an option or a value that fairseq's parser does not know.
-        """
+    @property
+    def is_divisible(self) -> bool:
+        """Whether several processes can share a set."""
 
-    def is_sentence(self, line: str) -> bool:
-        """Whether a line of the command's output says that one more sentence is done."""
-
-    def outputs(self, log: Path, data: PreparedData, count: int) -> Outputs:
-        """What the model made of ``count`` sentences, by the command's output.
+    def options(self, configuration: Configuration, data: PreparedData, extra: Sequence[str]) -> Any:
+        """What the configuration and further options say of it.
 
         Raises:
-            InputError: it is not all of them.
+            InputError: an option or a value that is not known, or by which something else would be scored.
         """
+
+    def decode(self, request: Request, number: int, count: int, progress: Callable[[], object]) -> Decoded:
+        """Runs the model over the share ``number`` of ``count``; ``progress`` is called after each sentence."""
 
     def references(self, data: PreparedData, subset: str) -> References:
         """What a set should become.
@@ -58,6 +93,9 @@ class Decoding(Protocol):
         Raises:
             InputError: there is no such set.
         """
+
+    def outputs(self, hypotheses: Sequence[tuple[str, list[float]]], data: PreparedData) -> Outputs:
+        """What the model made of a set, as it is scored."""
 
     def write(self, outputs: Outputs, folder: Path, data: PreparedData, subset: str) -> None:
         """Writes the outputs of a subset into a folder."""
@@ -69,39 +107,40 @@ class Decoding(Protocol):
             InputError: nothing is there.
         """
 
-    def speed(self, log: Path) -> float | None:
-        """Sentences per second, by the command's output; None where it does not say."""
-
     def variant(self, extra: Sequence[str]) -> str:
         """What sets results with these further options apart from those without: ``cache``; empty for nothing."""
 
 
 class Generation:
-    """fairseq-generate: beam search, a hypothesis for each sentence."""
+    """Beam search, a hypothesis for each sentence."""
 
-    def command(
-        self,
-        configuration: Configuration,
-        data: PreparedData,
-        checkpoint: str,
-        subset: str,
-        gpus: int | None,
-        extra: Sequence[str],
-    ) -> list[str]:
-        if "--replace-unk" in extra and fairseq_commands.option(extra, "--print-alignment") is None:
-            # Without it fairseq asks the model for no attention to copy by.
-            extra = [*extra, "--print-alignment", "hard"]
-        limits = fairseq_commands.position_limits([read_checkpoint(path) for path in checkpoint.split(":")])
-        return fairseq_commands.generate_command(configuration, data, checkpoint, subset, gpus, extra, limits)
+    kinds = (PairsPreparation.kind,)
+    is_divisible = True
 
-    def is_sentence(self, line: str) -> bool:
-        return line.startswith("S-")
+    def options(self, configuration: Configuration, data: PreparedData, extra: Sequence[str]) -> Any:
+        register()  # before anything imports fairseq's parts
+        from ..decoding.translation import GenerationOptions
 
-    def outputs(self, log: Path, data: PreparedData, count: int) -> Outputs:
-        found = hypotheses(read_lines(log), count, log)
-        tokens = [data.pairs.decode_target(hypothesis.pieces) for hypothesis in found]
-        text = [data.pairs.detokenize_target(line) for line in tokens]
-        return Outputs(tokens, text, [hypothesis.log_probabilities for hypothesis in found])
+        parsed, arguments = fairseq_commands.decoding_options("generate", data, configuration.generate, extra)
+        return GenerationOptions.of(parsed, arguments)
+
+    def decode(self, request: Request, number: int, count: int, progress: Callable[[], object]) -> Decoded:
+        from ..decoding.trained_model import Share
+        from ..decoding.translation import Generated, TranslationModel
+        from ..patches.unknown_words import unknown_words_left
+
+        options = request.options
+        model = TranslationModel.load(request.checkpoints, request.data, request.device, options.overrides)
+        generated = Generated()
+        decoded = Decoded()
+        dataset = model.dataset(request.subset, options.task)
+        for sentence, hypothesis in model.generate(dataset, options, generated, Share(number, count)):
+            decoded.hypotheses[sentence] = hypothesis
+            progress()
+        decoded.seconds = generated.stopwatch.seconds
+        if generated.unknown:
+            decoded.warnings.append(f"--replace-unk: {unknown_words_left(generated.unknown)}")
+        return decoded
 
     def references(self, data: PreparedData, subset: str) -> References:
         """One or several for each sentence; where only tokens were given, the text is made of them."""
@@ -120,6 +159,11 @@ class Generation:
             text = [[data.pairs.detokenize_target(line) for line in lines] for lines in tokens]
         return References(tokens, text, data.pairs.lowercase, language)
 
+    def outputs(self, hypotheses: Sequence[tuple[str, list[float]]], data: PreparedData) -> Outputs:
+        tokens = [data.pairs.decode_target(pieces) for pieces, _ in hypotheses]
+        text = [data.pairs.detokenize_target(line) for line in tokens]
+        return Outputs(tokens, text, [numbers for _, numbers in hypotheses])
+
     def write(self, outputs: Outputs, folder: Path, data: PreparedData, subset: str) -> None:
         """Tokens, text, and the logarithm of each token's probability, a line for each sentence."""
         files = self._files(folder, data, subset)
@@ -132,13 +176,6 @@ class Generation:
         tokens, text, probabilities = self._files(folder, data, subset)
         return Outputs(list(read_lines(tokens)), list(read_lines(text)), read_numbers(probabilities))
 
-    def speed(self, log: Path) -> float | None:
-        """Of beam search alone."""
-        for line in read_lines(log):
-            if found := re.search(r"Translated .* sentences .* \(([\d.]+) sentences/s", line):
-                return float(found[1])
-        return None
-
     def variant(self, extra: Sequence[str]) -> str:
         return ""
 
@@ -147,12 +184,197 @@ class Generation:
         return [folder / f"{subset}{kind}.{language}" for kind in (".tok", "", ".log_probabilities")]
 
 
+class Classification:
+    """A class, or a score, for each example."""
+
+    kinds = (LabelledTextsPreparation.kind, GeneratedSequencesPreparation.kind)
+    is_divisible = True
+
+    def options(self, configuration: Configuration, data: PreparedData, extra: Sequence[str]) -> Any:
+        return fairseq_commands.decoding_options("validate", data, {}, extra)[0]
+
+    def decode(self, request: Request, number: int, count: int, progress: Callable[[], object]) -> Decoded:
+        from ..decoding.classification import ClassificationModel
+        from ..decoding.trained_model import BatchOptions, Share, Stopwatch
+
+        if len(request.checkpoints) > 1:
+            raise InputError(f"{':'.join(request.checkpoints)}: one model predicts classes; give one checkpoint")
+        model = ClassificationModel.load(request.checkpoints, request.data, request.device)
+        options, stopwatch, decoded = BatchOptions.of(request.options), Stopwatch(), Decoded()
+        dataset = model.dataset(request.subset, {})
+        for example, hypothesis in model.predict(dataset, options, stopwatch, Share(number, count)):
+            decoded.hypotheses[example] = hypothesis
+            progress()
+        decoded.seconds = stopwatch.seconds
+        return decoded
+
+    def references(self, data: PreparedData, subset: str) -> References:
+        """The labels; where candidates are ranked, ``QUESTION LABEL``."""
+        path = data.folder / "raw" / f"{subset}.label"
+        if not path.is_file():
+            known = ", ".join(data.preparation.splits)
+            raise InputError(f"{path}: no such file; the prepared sets are {known}")
+        labels = list(read_lines(path))
+        if path.with_suffix(".group").is_file():
+            questions = read_lines(path.with_suffix(".group"))
+            labels = [f"{question} {label}" for question, label in zip(questions, labels, strict=True)]
+        return References([labels], [labels])
+
+    def outputs(self, hypotheses: Sequence[tuple[str, list[float]]], data: PreparedData) -> Outputs:
+        classes = [predicted for predicted, _ in hypotheses]
+        return Outputs(classes, classes, [numbers for _, numbers in hypotheses])
+
+    def write(self, outputs: Outputs, folder: Path, data: PreparedData, subset: str) -> None:
+        """See :mod:`..scoring.predictions`; the numbers are those of the classes, where there are some."""
+        write_predictions(self._file(folder, subset), outputs, getattr(data.preparation, "labels", []))
+
+    def read(self, folder: Path, data: PreparedData, subset: str) -> Outputs:
+        return read_predictions(self._file(folder, subset))
+
+    def variant(self, extra: Sequence[str]) -> str:
+        return ""
+
+    def _file(self, folder: Path, subset: str) -> Path:
+        return folder / f"{subset}.predicted.tsv"
+
+
+class TextScoring:
+    """The logarithm of each token's probability to a language model, in one stream, perhaps with a cache."""
+
+    kinds = (RunningTextPreparation.kind,)
+    is_divisible = False
+
+    def options(self, configuration: Configuration, data: PreparedData, extra: Sequence[str]) -> Any:
+        self._check(data)
+        parser = CommandParser("evaluate", "Scores a language model.")
+        add_cache_arguments(parser)
+        settings = configuration.evaluate if self.variant(extra) else {}
+        of_configuration = [
+            part for key, value in settings.items() if key.startswith("cache-") for part in (f"--{key}", value.text)
+        ]
+        return parser.parse_args([*of_configuration, *extra])
+
+    def decode(self, request: Request, number: int, count: int, progress: Callable[[], object]) -> Decoded:
+        from ..decoding.cache import chosen_settings, log_probabilities
+        from ..decoding.language_model import LanguageModel, by_line
+        from ..decoding.trained_model import Stopwatch
+
+        if len(request.checkpoints) > 1:
+            raise InputError(f"{':'.join(request.checkpoints)}: one language model reads a text; give one checkpoint")
+        model = LanguageModel.load(request.checkpoints, request.data, request.device)
+        lines = model.lines_of(request.subset)
+        tokens, settings = model.numbers(lines), chosen_settings(model, request.options)
+        if settings is not None:
+            print(settings.note(len(tokens)))
+        stopwatch = Stopwatch()
+        with stopwatch:
+            values = log_probabilities(model, tokens, settings)
+        numbers = by_line(values, lines)
+        for _ in lines:
+            progress()
+        return Decoded({place: ("", line) for place, line in enumerate(numbers)}, stopwatch.seconds)
+
+    def references(self, data: PreparedData, subset: str) -> References:
+        """The tokens of each line."""
+        self._check(data)
+        path = data.folder / "tokens" / f"{subset}.txt"
+        if not path.is_file():
+            known = sorted(file.stem for file in path.parent.glob("*.txt"))
+            raise InputError(f"{path}: no such file; the prepared sets are {', '.join(known)}")
+        lines = [list(read_lines(path))]
+        return References(lines, lines)
+
+    def outputs(self, hypotheses: Sequence[tuple[str, list[float]]], data: PreparedData) -> Outputs:
+        nothing = [""] * len(hypotheses)
+        return Outputs(nothing, nothing, [numbers for _, numbers in hypotheses])
+
+    def write(self, outputs: Outputs, folder: Path, data: PreparedData, subset: str) -> None:
+        """The logarithm of each token's probability, a line for each line."""
+        with atomic_file(self._file(folder, subset)) as stream:
+            for line in outputs.log_probabilities or ():
+                stream.write(" ".join(f"{number:.6f}" for number in line) + "\n")
+
+    def read(self, folder: Path, data: PreparedData, subset: str) -> Outputs:
+        numbers = read_numbers(self._file(folder, subset))
+        return Outputs([""] * len(numbers), [""] * len(numbers), numbers)
+
+    def variant(self, extra: Sequence[str]) -> str:
+        return "cache" if any(option.startswith("--cache") for option in extra) else ""
+
+    def _file(self, folder: Path, subset: str) -> Path:
+        return folder / f"{subset}.log_probabilities.txt"
+
+    def _check(self, data: PreparedData) -> None:
+        if not isinstance(data.preparation, RunningTextPreparation):
+            raise InputError(
+                f"{data.folder}: a corpus of {data.preparation.title}, but what is done here needs "
+                f"running text ('fairseq-plugins prepare text')"
+            )
+
+
 DECODINGS: dict[str, Decoding] = {
     "generate": Generation(),
     "classification": Classification(),
     "text": TextScoring(),
 }
 """What a metric may name."""
+
+
+def decode(request: Request, processes: int = 1, progress: Callable[[], object] = lambda: None) -> Decoded:
+    """Runs a model over a set, and joins what several processes make of it.
+
+    Args:
+        request: what is to be decoded
+        processes: among how many its batches are divided; on GPUs each has one of its own
+        progress: called after each sentence
+
+    Raises:
+        InputError: the model cannot do it, or a language model is to be divided.
+    """
+    if processes == 1:
+        return DECODINGS[request.decoding].decode(request, 0, 1, progress)
+    if not DECODINGS[request.decoding].is_divisible:
+        raise InputError(f"--processes {processes}: a language model reads a set as one stream; leave it out")
+    joined = Decoded()
+    # Not forked: PyTorch's threads and GPUs do not survive that.
+    with ProcessPoolExecutor(processes, get_context("spawn")) as executor:
+        shares = [executor.submit(_decode_share, request, number, processes) for number in range(processes)]
+        for share in as_completed(shares):
+            decoded = share.result()
+            joined.hypotheses |= decoded.hypotheses
+            joined.seconds = max(joined.seconds, decoded.seconds)
+            joined.warnings += [warning for warning in decoded.warnings if warning not in joined.warnings]
+            for _ in decoded.hypotheses:
+                progress()
+    return joined
+
+
+def _decode_share(request: Request, number: int, count: int) -> Decoded:
+    """In a process of its own."""
+    register()
+    import torch
+
+    if request.device == "cpu":
+        torch.set_num_threads(max(1, int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1) // count))
+    else:
+        torch.cuda.set_device(number)
+    return DECODINGS[request.decoding].decode(request, number, count, lambda: None)
+
+
+def in_order(decoded: Decoded, count: int, data: PreparedData, subset: str) -> list[tuple[str, list[float]]]:
+    """What became of each of ``count`` sentences, in the order of the set.
+
+    Raises:
+        InputError: some are missing: a score of the others would be wrong.
+    """
+    missing = [number for number in range(count) if number not in decoded.hypotheses]
+    if missing or len(decoded.hypotheses) != count:
+        which = f"; the first missing is number {missing[0] + 1}" if missing else ""
+        raise InputError(
+            f"{data.folder}: {len(decoded.hypotheses):,} sentences of '{subset}' were decoded, but there are "
+            f"{count:,}{which}"
+        )
+    return [decoded.hypotheses[number] for number in range(count)]
 
 
 def metric_of(configuration: Configuration, data: PreparedData) -> Metric:
@@ -194,10 +416,24 @@ def check_evaluation(configuration: Configuration, data: PreparedData) -> None:
             what is in ``generate``.
     """
     metric = metric_of(configuration, data)
-    decoding_of(metric)
     check_metric(data, metric)
     if configuration.generate:
-        fairseq_commands.generate_command(configuration, data, "checkpoint_best.pt", "test", None, [])
+        DECODINGS["generate"].options(configuration, data, [])
+
+
+def check_metric(data: PreparedData, metric: Metric) -> None:
+    """Looks before a training whether what a metric scores can be made of the data.
+
+    Raises:
+        InputError: the data is of a kind of which nothing is made that the metric scores.
+    """
+    kinds = decoding_of(metric).kinds
+    if data.preparation.kind in {kind for decoding in DECODINGS.values() for kind in decoding.kinds} - {*kinds}:
+        raise InputError(
+            f"{data.folder}: a corpus of {data.preparation.title}, but the metric '{metric.name}' scores what is made "
+            f"of {' or '.join(map(title_of, kinds))}; name another metric in the configuration (evaluate: metric), or "
+            f"prepare the data for it"
+        )
 
 
 def decoding_of(metric: Metric) -> Decoding:
@@ -212,38 +448,3 @@ def decoding_of(metric: Metric) -> Decoding:
             f"there are {', '.join(DECODINGS)}"
         )
     return DECODINGS[metric.decoding]
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """A sentence that fairseq-generate or fairseq-interactive wrote.
-
-    Attributes:
-        pieces: subwords, separated by spaces
-        log_probabilities: natural logarithms, of each subword and of the end of the sentence
-    """
-
-    pieces: str
-    log_probabilities: list[float]
-
-
-def hypotheses(output: Iterable[str], count: int, name: str | Path) -> list[Hypothesis]:
-    """The best hypothesis of each sentence in fairseq-generate's output, in the order of the set.
-
-    Raises:
-        InputError: the sentences are not exactly 0 … ``count`` - 1: a score of some of them would be wrong.
-    """
-    best: dict[int, str] = {}
-    numbers: dict[int, list[float]] = {}
-    for line in output:
-        # D-<number> TAB <score> TAB <pieces>; of --nbest hypotheses the first is the best.
-        if found := re.match(r"D-(\d+)\t[^\t]*\t(.*)", line):
-            best.setdefault(int(found[1]), found[2])
-        elif found := re.match(r"P-(\d+)\t(.*)", line):
-            # fairseq writes them to the base 2.
-            numbers.setdefault(int(found[1]), [float(text) * math.log(2) for text in found[2].split()])
-    missing = [number for number in range(count) if number not in best]
-    if missing or len(best) != count:
-        which = f"; the first missing is sentence {missing[0] + 1}" if missing else ""
-        raise InputError(f"{name}: {len(best):,} sentences were translated, but there are {count:,}{which}")
-    return [Hypothesis(best[number], numbers.get(number, [])) for number in range(count)]

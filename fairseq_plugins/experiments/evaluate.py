@@ -5,9 +5,6 @@ What it is scored by is the metric that the configuration or the preparation of 
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,25 +14,27 @@ from tqdm import tqdm
 from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoints
 from ..command_parser import CommandParser
 from ..errors import InputError
-from ..files import locked, read_lines
-from ..scoring.metrics import Metric, Outputs
+from ..files import locked
+from ..scoring.metrics import Metric
 from ..terminal import table
 from . import configuration as configurations
-from . import fairseq_commands, processes, records, results
+from . import fairseq_commands, records
 from .attention import over_development_set
-from .command_line import started, work_folder
+from .command_line import gpu_count, process_count, started, work_folder
 from .configuration import TOKENIZE_OPTIONS, Configuration
-from .decoding import Decoding, decoding_of, metric_of, tokenized_by
-from .prepared_data import PreparedData
+from .decoding import Request, decode, decoding_of, in_order, metric_of, tokenized_by
+from .processes import own_command, shown
+from .run import Run
 
 _NOTES = """\
-Further options are passed on to fairseq-generate and win over the configuration. Of classifiers and rankers
-fairseq-validate is run instead, and generate/<subset>.predicted.tsv says what they predict.
+Further options are fairseq-generate's, and win over the configuration; those of classifiers and rankers are
+fairseq-validate's, and generate/<subset>.predicted.tsv says what they predict.
 
-Writes generate/<subset>.log (fairseq-generate's output, in subwords and therefore not scored there),
-generate/<subset>.tok.<language> (tokens), generate/<subset>.<language> (text) and
+Writes generate/<subset>.tok.<language> (tokens), generate/<subset>.<language> (text) and
 generate/<subset>.log_probabilities.<language> (natural logarithms, one for each subword and the sentence's end), all in
 the order of the set, and the scores to results.json.
+
+Several GPUs, or --processes on a CPU, divide the set; the result is the same.
 
 Of a language model (docs/language_models.md) each token's probability is written,
 generate/<subset>.log_probabilities.txt. --cache reads the set with the continuous cache, and keeps those results apart
@@ -75,7 +74,10 @@ def parser() -> CommandParser:
         help="which of the prepared sets: test (the default), valid, test1 ..., or by its own name: nist05",
     )
     options.add_argument(
-        "--gpus", type=int, choices=(0, 1), help="0 for the CPU, 1 for a GPU (default: a GPU where there is one)"
+        "--gpus", type=gpu_count, metavar="N", help="0 for the CPU (default: one GPU where there is one)"
+    )
+    options.add_argument(
+        "--processes", type=process_count, metavar="N", help="that divide the set (default: one for each GPU)"
     )
     options.add_argument(
         "--record",
@@ -93,13 +95,12 @@ def main(arguments: Sequence[str]) -> None:
     options, extra = parser().parse_and_pass_on(arguments)
     path = options.configuration
     configuration = configurations.load(path)
-    work = work_folder(options.work or configuration.default_work)
+    run = Run(work_folder(options.work or configuration.default_work))  # what is damaged is said before minutes of work
     configuration.load_extensions()  # the kind of the data may be one of theirs
-    data = PreparedData.of(configuration, options.data)
-    trained = results.load(work).get("updates")  # what is damaged is said before minutes of decoding
+    data = configuration.prepared_data(options.data)
     started(path)
     if options.record:
-        records.recordable(configuration, work, options.checkpoint)
+        records.recordable(configuration, run, options.checkpoint)
     subset = data.preparation.split_of(options.subset)
     name = data.preparation.splits.get(subset, {}).get("name", subset)
     metric = metric_of(configuration, data)
@@ -109,109 +110,80 @@ def main(arguments: Sequence[str]) -> None:
         metric = tokenized_by(metric, option, tokenizer)
     decoding = decoding_of(metric)
     references = decoding.references(data, subset)
+    count = len(references.tokens[0])
     remarks = metric.remarks(references)  # what is not installed is said before minutes of decoding
     average = configuration.average if options.average is None else options.average
     data.verify(subset)
-    checkpoint = options.checkpoint or own_checkpoint(work / "checkpoints", average)
+    device = fairseq_commands.device_of(options.gpus)
+    request_options = decoding.options(configuration, data, extra)
+    checkpoint = options.checkpoint or own_checkpoint(run.checkpoints, average)
     for part in checkpoint.split(":"):
         expected = None if options.checkpoint else fairseq_commands.architecture(configuration)
         data.check_trained_on(checked_checkpoint(part, expected), part)
-    command = decoding.command(configuration, data, checkpoint, subset, options.gpus, extra)
-    print(processes.shown(command), flush=True)
 
     variant = decoding.variant(extra)
     stem = f"{subset}.{variant}" if variant else subset
-    log = work / "generate" / f"{stem}.log"
-    refusal = f"{log}: another evaluation of this set is at work; wait for it, or give another --work"
-    with locked(log.with_name(f".{stem}.lock"), refusal):
-        unfinished = log.with_name(f"{stem}.unfinished.log")
-        outputs = decode(decoding, command, unfinished, data, len(references.tokens[0]))
-        speed = decoding.speed(unfinished)
+    name = f"{name} with {variant}" if variant else name
+    folder = run.outputs_folder
+    refusal = f"{folder / stem}: another evaluation of this set is at work; wait for it, or give another --work"
+    with locked(folder / f".{stem}.lock", refusal):
+        request = Request(metric.decoding, tuple(checkpoint.split(":")), data.folder, subset, request_options, device)
+        with tqdm(total=count, unit=" sentences", disable=None) as bar:
+            decoded = decode(request, options.processes or max(1, options.gpus or 1), bar.update)
+        outputs = decoding.outputs(in_order(decoded, count, data, subset), data)
         scores = {
             **metric.scores(outputs, references),
             "tokenizer": metric.tokenizer,
-            "decode_sentences_per_second": speed,
+            "decode_sentences_per_second": round(count / max(decoded.seconds, 1e-9), 2),
             "checkpoint": checkpoint,
-            "generate_command": processes.shown(command),
+            "evaluate_command": shown([*own_command("evaluate"), *arguments]),
         }
-        name = f"{name} with {variant}" if variant else name
-        make_room(work, stem, trained)
-        os.replace(unfinished, log)
-        decoding.write(outputs, log.parent, data, stem)
-        keep(work, configuration, stem, name, scores)
-    row = {
-        "system": f"{configuration.dataset}/{configuration.model}",
-        "set": name,
-        "sentences": len(references.tokens[0]),
-    }
+        make_room(run, stem)
+        decoding.write(outputs, folder, data, stem)
+        keep(run, configuration, stem, name, scores)
+    row = {"system": f"{configuration.dataset}/{configuration.model}", "set": name, "sentences": count}
     row |= {column.label: scores[column.key] for column in metric.columns}
     # A table's figures are of its test sets.
     if subset.startswith("test") and (paper := configuration.paper_row()) is not None:
         row["paper"] = paper_cell(metric, paper, name)
-    print(table([{**row, "sentences/s": speed}]))
+    print(table([{**row, "sentences/s": scores["decode_sentences_per_second"]}]))
     print("\n".join([*explanations(metric, scores), *remarks]))
-    for warning in warnings_of(log):
+    attention = over_development_set(checkpoint, data, run.folder)
+    if attention is not None:
+        run.update(attention=attention)
+    for warning in [*decoded.warnings, *(attention["warnings"] if attention is not None else ())]:
         print(f"warning: {warning}")
-    if (attention := over_development_set(checkpoint, data, work)) is not None:
-        results.update(work, attention=attention)
-        for warning in attention["warnings"]:
-            print(f"warning: {warning}")
-    print(f"outputs: {log.parent}; scores: {work / 'results.json'}")
+    print(f"outputs: {folder}; scores: {run.folder / 'results.json'}")
     if options.record:
         rows = metric.statistics(outputs, references)
         extra += [f"--{option}={tokenizer}" for option, tokenizer in tokenizers.items()]
-        written = records.record(configuration, data, work, average, name, scores, extra, statistics=rows)
+        written = records.record(configuration, data, run, average, name, scores, extra, statistics=rows)
         print(f"record: {written}")
 
 
-def decode(decoding: Decoding, command: Sequence[str], log: Path, data: PreparedData, count: int) -> Outputs:
-    """Runs a decoding command over ``count`` sentences, and writes what it says to ``log``.
-
-    Raises:
-        InputError: the command failed, or left sentences out.
-    """
-    with open(log, "w", encoding="utf-8") as stream, tqdm(total=count, unit=" sentences", disable=None) as bar:
-
-        def write(line: str) -> None:
-            stream.write(line)
-            bar.update(decoding.is_sentence(line))
-
-        # fairseq's own bar would count batches, and its log goes to the standard error.
-        status = processes.run(command, write, stderr=subprocess.STDOUT)
-    if status != 0:
-        raise processes.failure(command, status, read_lines(log), log)
-    return decoding.outputs(log, data, count)
-
-
-def make_room(work: Path, stem: str, trained: int | None) -> None:
+def make_room(run: Run, stem: str) -> None:
     """Before the outputs of an earlier evaluation are replaced: its scores do not count any more.
 
     Args:
-        work: the work folder
+        run: as it was before the decoding
         stem: of the outputs' names
-        trained: the number of updates in ``results.json`` when the checkpoint was read
 
     Raises:
         InputError: a training has gone on meanwhile.
     """
-    with results.changing(work) as found:
-        if found.get("updates") != trained:
-            raise InputError(f"{work}: the training has gone on meanwhile; evaluate again")
-        if stem == "test" and found.pop("checkpoint", None) is not None:
-            results.write(work, found)
+    trained = run.results.get("updates")
+    with run.changing() as present:
+        if present.get("updates") != trained:
+            raise InputError(f"{run.folder}: the training has gone on meanwhile; evaluate again")
+        if stem == "test" and present.pop("checkpoint", None) is not None:
+            run.write(present)
 
 
-def keep(work: Path, configuration: Configuration, stem: str, name: str, scores: dict[str, Any]) -> None:
+def keep(run: Run, configuration: Configuration, stem: str, name: str, scores: dict[str, Any]) -> None:
     """Puts the scores of a set into ``results.json``."""
     values = {"extensions": list(map(str, configuration.extensions))} if configuration.extensions else {}
     # The top level is the test set's: another set must not overwrite what tables are made of.
-    results.update(work, **values, **(scores if stem == "test" else {"subsets": {name: scores}}))
-
-
-def warnings_of(log: Path) -> list[str]:
-    """What the decoding warned of that concerns its outputs: unknown words that were not replaced."""
-    found = (re.search(r"\| WARNING \| \S+\.unknown_words \| (.*)", line) for line in read_lines(log))
-    return [match[1] for match in found if match]
+    run.update(**values, **(scores if stem == "test" else {"subsets": {name: scores}}))
 
 
 def own_checkpoint(checkpoints: Path, average: int) -> str:

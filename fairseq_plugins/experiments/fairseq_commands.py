@@ -11,16 +11,14 @@ import re
 import sys
 import sysconfig
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, cast
 
 from .. import register
-from ..checkpoints import stored_options
+from ..decoding.prepared_data import PreparedData
 from ..errors import InputError, nearest
 from .configuration import Configuration, Section
-from .data_kinds import check_model
-from .prepared_data import PreparedData
 
 # Set by the scripts' own arguments: in a configuration they would tie an experiment to one place. And what would undo
 # subwords or tokens that the preparation undoes: done twice, words run together.
@@ -30,25 +28,27 @@ RESERVED = {
     "path": "say --checkpoint FILE to 'fairseq-plugins evaluate'",
     "results-path": "say --work DIR to 'fairseq-plugins evaluate'",
     "gen-subset": "say --subset NAME to 'fairseq-plugins evaluate'",
+    "log-format": "its lines are read as JSON, and train.jsonl keeps them",
     "source-lang": "the prepared data says it",
     "target-lang": "the prepared data says it",
     **dict.fromkeys(
         ("post-process", "remove-bpe", "bpe", "tokenizer"), "the preparation of the data undoes its subwords"
     ),
 }
-RESERVED_IN = {
-    "validate": {"valid-subset": "say --subset NAME to 'fairseq-plugins evaluate'"},
-    "interactive": {"input": "the text comes on the standard input"},
-}
+RESERVED_IN = {"validate": {"valid-subset": "say --subset NAME to 'fairseq-plugins evaluate'"}}
 """What else the scripts say themselves, in one of fairseq's commands."""
 SOMETHING_ELSE = {
     "score-reference": "the references themselves would be scored; for their probabilities take fairseq-generate",
     "prefix-size": "the references' first words would be scored as the model's; to go on from them take "
     "fairseq-generate",
     "constraints": "a line is text alone here, without constraints; take fairseq-interactive",
-    "quiet": "the outputs are read from what it would leave out",
     **dict.fromkeys(
-        ("num-shards", "shard-id", "distributed-world-size", "distributed-rank"),
+        ("quiet", "print-alignment", "print-step", "retain-iter-history"),
+        "it is about what fairseq-generate prints; take that command",
+    ),
+    "scoring": "the configuration names the metric (evaluate: metric)",
+    **dict.fromkeys(
+        ("num-shards", "shard-id", "distributed-world-size", "distributed-rank", "skip-invalid-size-inputs-valid-test"),
         "a part of the sentences would be left out; for less memory take a smaller --max-tokens",
     ),
     **dict.fromkeys(
@@ -57,15 +57,23 @@ SOMETHING_ELSE = {
     ),
 }
 """Options of decoding with which outputs are not the model's own, of all sentences and of their text alone."""
-LONGEST = 1024
-"""The tokens that a sentence may have where neither a model nor an option says it: fairseq's default."""
-SOURCE_TOKENS = 4000
-"""In a batch of text that is translated: larger ones are hardly faster (docs/speed.md)."""
+
+
+class TrainCommand(NamedTuple):
+    """A fairseq-train command.
+
+    Attributes:
+        words: program and arguments
+        options: what fairseq's parser makes of them
+    """
+
+    words: list[str]
+    options: argparse.Namespace
 
 
 def train_command(
     configuration: Configuration, data: PreparedData, work: Path, gpus: int | None, extra: Sequence[str]
-) -> list[str]:
+) -> TrainCommand:
     """The fairseq-train command of a configuration.
 
     Args:
@@ -82,11 +90,11 @@ def train_command(
     task = option(extra, "--task")
     if task is None and "task" in configuration.train:
         task = configuration.train["task"].text
-    check_model(data, architecture(configuration, extra), task)
+    data.check_model(architecture(configuration, extra), task)
     options = option_arguments("train", configuration.train, extra)
     check_board([*options, *extra])
     command = [executable("fairseq-train"), *data.arguments(), "--save-dir", str(work / "checkpoints")]
-    command += options
+    command += ["--log-format", "json", *options]
     available = available_gpus()
     if gpus is None:
         gpus = 0 if "--cpu" in [*options, *extra] else available
@@ -95,7 +103,8 @@ def train_command(
     # Said even for one process: fairseq's default is as many as there are GPUs, with --cpu too.
     command += ["--distributed-world-size", str(max(1, gpus)), *(["--cpu"] if gpus == 0 else [])]
     share = share_of(configuration, extra, process_count(command, extra))
-    return check("train", command, configuration.train, [*extra, *share.options])
+    further = [*extra, *share.options]
+    return TrainCommand([*command, *further], check("train", command[1:], configuration.train, further))
 
 
 def check_board(options: Sequence[str]) -> None:
@@ -158,84 +167,41 @@ def share_of(configuration: Configuration, extra: Sequence[str], number: int) ->
     return Share(options, f"{number} processes share a batch: each has {' '.join(options)}")
 
 
-def generate_command(
-    configuration: Configuration,
-    data: PreparedData,
-    checkpoint: str,
-    subset: str,
-    gpus: int | None,
-    extra: Sequence[str],
-    limits: Sequence[str] = (),
-) -> list[str]:
-    """The fairseq-generate command by which ``checkpoint`` (or several, ``a.pt:b.pt``) translates a subset.
-
-    Its output is in subwords, which the preparation of the data joins. ``limits`` are the :func:`position_limits` of
-    the checkpoints; the configuration and further options win over them.
-    """
-    options = option_arguments("generate", configuration.generate, extra)
-    command = [executable("fairseq-generate"), *data.arguments(), "--path", checkpoint, "--gen-subset", subset]
-    command += ["--scoring", "unscored", *limits, *options, *decoding_device(gpus)]
-    return check("generate", command, configuration.generate, extra)
-
-
-def longest_sentence(checkpoint: Mapping[str, Any], side: str) -> int:
-    """How many tokens, the end of the sentence among them, the model of a checkpoint takes on a side at most.
+def decoding_options(
+    kind: str, data: PreparedData, section: Section, extra: Sequence[str]
+) -> tuple[argparse.Namespace, list[str]]:
+    """How a set or text is decoded, as fairseq's parser reads it.
 
     Args:
-        checkpoint: as it was read
-        side: ``source`` or ``target``
-    """
-    return int(stored_options(checkpoint, "model").get(f"max_{side}_positions") or LONGEST)
+        kind: ``generate``, or ``validate`` for what writes no text
+        data: the prepared data
+        section: of a configuration
+        extra: further options, which win over the section's
 
-
-def position_limits(checkpoints: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The options by which fairseq's task takes what all of the models take, where its own limit is lower.
-
-    A decoding command makes the task anew; what the training was told of it is in the checkpoints alone.
-    """
-    options = []
-    for side in "source", "target":
-        limit = min(longest_sentence(checkpoint, side) for checkpoint in checkpoints)
-        options += [f"--max-{side}-positions", str(limit)] if limit > LONGEST else []
-    return options
-
-
-def interactive_command(
-    data: PreparedData, checkpoint: str, source: Path, longest: int, gpus: int | None, extra: Sequence[str]
-) -> list[str]:
-    """The fairseq-interactive command that translates the sentences, in BPE, of the file ``source``.
-
-    Args:
-        longest: the tokens of the longest of them, its end among them
-    """
-    command = [executable("fairseq-interactive"), *data.arguments(), "--path", checkpoint, "--input", str(source)]
-    # Sentences of similar length are batched within a buffer.
-    command += ["--buffer-size", "1024"]
-    if option(extra, "--batch-size", "--max-sentences", "--max-tokens") is None:
-        command += ["--max-tokens", str(max(SOURCE_TOKENS, longest))]
-    return check("interactive", [*command, *decoding_device(gpus)], {}, extra)
-
-
-def validate_command(
-    data: PreparedData, checkpoint: str, subset: str, gpus: int | None, extra: Sequence[str]
-) -> list[str]:
-    """The fairseq-validate command by which ``checkpoint`` prints what it predicts for each example of a subset."""
-    command = [executable("fairseq-validate"), *data.arguments(), "--path", checkpoint, "--valid-subset", subset]
-    command += ["--print-predictions", "--no-progress-bar"]
-    if option(extra, "--batch-size", "--max-sentences", "--max-tokens") is None:
-        command += ["--batch-size", "64"]
-    return check("validate", [*command, *decoding_device(gpus)], {}, extra)
-
-
-def decoding_device(gpus: int | None) -> list[str]:
-    """Where a decoding command computes: on the CPU where ``gpus`` is 0, or None and there is none.
+    Returns:
+        Every option, and the arguments that say something of the decoding.
 
     Raises:
-        InputError: a GPU is asked for where there is none.
+        InputError: an option or a value that fairseq's parser does not know, or by which something else would be
+            scored.
     """
-    if gpus and not available_gpus():
-        raise InputError(f"--gpus {gpus}: PyTorch sees no GPU here; --gpus 0 is the CPU")
-    return ["--cpu"] if gpus == 0 or available_gpus() == 0 else []
+    arguments = option_arguments(kind, section, extra)
+    parsed = check(kind, [*data.arguments(), *arguments], section, extra)
+    arguments += extra
+    if option(arguments, "--num-workers") is None:
+        parsed.num_workers = 0  # what is read takes less time than another process that reads it
+    return parsed, arguments
+
+
+def device_of(gpus: int | None) -> str:
+    """Where decoding computes: on the CPU where ``gpus`` is 0, or None and there is none.
+
+    Raises:
+        InputError: more GPUs are asked for than there are.
+    """
+    if gpus and gpus > available_gpus():
+        raise InputError(f"--gpus {gpus}: PyTorch sees {available_gpus() or 'no'} GPU here; --gpus 0 is the CPU")
+    return "cpu" if gpus == 0 or available_gpus() == 0 else "cuda"
 
 
 def option(arguments: Sequence[str], *names: str) -> str | None:
@@ -248,18 +214,28 @@ def option(arguments: Sequence[str], *names: str) -> str | None:
     return value
 
 
-def whole_number(arguments: Sequence[str], name: str) -> int | None:
-    """The value of an option that is read before fairseq's parser has checked it; None where it is not there.
+Options = dict[str, str]
+"""Options of a command, without dashes, and their values; ``true`` for a flag."""
 
-    Raises:
-        InputError: it is no whole number above 0.
+
+def options_of(command: Sequence[str], places: Iterable[str] = ()) -> Options:
+    """The options of a command, without dashes, and their values; ``true`` for a flag. The last of several counts.
+
+    Args:
+        command: the command; what comes before the first option is left out
+        places: options that are left out
     """
-    value = option(arguments, name)
-    if value is None:
-        return None
-    if not (value.isascii() and value.isdigit() and int(value)):
-        raise InputError(f"{name} is '{value}'; give a whole number above 0")
-    return int(value)
+    options: Options = {}
+    key = None
+    for argument in command:
+        if re.match(r"--?[a-zA-Z]", argument):
+            key, equals, value = argument.lstrip("-").partition("=")
+            options[key] = value if equals else "true"
+            fresh = not equals
+        elif key is not None:
+            options[key] = argument if fresh else f"{options[key]} {argument}"
+            fresh = False
+    return {key: value for key, value in options.items() if key not in set(places)}
 
 
 def architecture(configuration: Configuration, extra: Sequence[str] = ()) -> str:
@@ -302,7 +278,7 @@ def option_arguments(kind: str, section: Section, extra: Sequence[str] = ()) -> 
     """A section of a configuration as command-line arguments, in the order of the file.
 
     Args:
-        kind: ``train`` or ``generate``, whose options these are
+        kind: ``train``, ``generate`` or ``validate``, whose options these are
         section: the options; a flag is ``true`` or ``false`` (the same as leaving it out)
         extra: the command line's further options, which may choose another architecture, with options of its own
 
@@ -329,8 +305,8 @@ def option_arguments(kind: str, section: Section, extra: Sequence[str] = ()) -> 
     return arguments
 
 
-def check(kind: str, command: Sequence[str], section: Section, extra: Sequence[str]) -> list[str]:
-    """A whole command, the command line's further options at its end, after fairseq's own parser has read it.
+def check(kind: str, arguments: Sequence[str], section: Section, extra: Sequence[str]) -> argparse.Namespace:
+    """Has fairseq's own parser read a command's arguments, and further ones after them.
 
     Raises:
         InputError: the parser refuses it, or its outputs would not be what is scored or shown; where the configuration
@@ -340,9 +316,8 @@ def check(kind: str, command: Sequence[str], section: Section, extra: Sequence[s
     from fairseq import options as fairseq_options
 
     _check_reserved(kind, extra)
-    command = [*command, *extra]
     parser = _parser(kind, section, extra)
-    parsed, unknown = fairseq_options.parse_args_and_arch(parser, input_args=command[1:], parse_known=True)
+    parsed, unknown = fairseq_options.parse_args_and_arch(parser, input_args=[*arguments, *extra], parse_known=True)
     if unknown:
         known = [option for option in parser._option_string_actions if option.startswith("--")]
         raise InputError(f"fairseq-{kind} has no option '{unknown[0]}'{nearest(unknown[0].split('=')[0], known)}")
@@ -353,6 +328,11 @@ def check(kind: str, command: Sequence[str], section: Section, extra: Sequence[s
 
     if getattr(parsed, "beam", 1) < 1:
         raise InputError(f"{place('beam')}: --beam {parsed.beam}: at least 1 hypothesis has to be kept")
+    for side in "source", "target":
+        if (longest := getattr(parsed, f"max_{side}_positions", None)) is not None and longest < 1:
+            raise InputError(
+                f"{place(f'max-{side}-positions')}: --max-{side}-positions {longest}: a sentence has at least 1 token"
+            )
     if kind == "train":
         _check_validation_bleu(parsed, place("eval-bleu-args"))
         if parsed.best_checkpoint_metric == "bleu" and not getattr(parsed, "eval_bleu", False):
@@ -360,12 +340,12 @@ def check(kind: str, command: Sequence[str], section: Section, extra: Sequence[s
                 f"{place('best-checkpoint-metric')}: --best-checkpoint-metric bleu: no BLEU is computed in training; "
                 f"add --eval-bleu"
             )
-        return command
+        return parsed
     for key, reason in SOMETHING_ELSE.items():
         name = key.replace("-", "_")
         if getattr(parsed, name, None) != parser.get_default(name):
             raise InputError(f"{place(key)}: --{key}: {reason}")
-    return command
+    return parsed
 
 
 def _check_reserved(kind: str, extra: Sequence[str]) -> None:
@@ -389,14 +369,11 @@ def _check_validation_bleu(parsed: argparse.Namespace, place: str) -> None:
         raise InputError(f"{place}: --eval-bleu-args: score_reference: the references themselves would be scored")
 
 
-def resolved_options(command: Sequence[str]) -> dict[str, Any]:
-    """Every option of a fairseq-train command in fairseq's groups (``common``, ``model``, …), with all defaults."""
-    register()
-    from fairseq import options as fairseq_options
+def resolved_options(parsed: argparse.Namespace) -> dict[str, Any]:
+    """Every option that was parsed in fairseq's groups (``common``, ``model``, …), with all defaults."""
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
     from omegaconf import OmegaConf
 
-    parsed = fairseq_options.parse_args_and_arch(_parser("train", {}), input_args=list(command[1:]))
     with warnings.catch_warnings():
         # fairseq asks Hydra as it was asked years ago.
         warnings.simplefilter("ignore")
@@ -419,7 +396,6 @@ def _parser(kind: str, section: Section, extra: Sequence[str] = ()) -> argparse.
     parser = {
         "train": fairseq_options.get_training_parser,
         "generate": fairseq_options.get_generation_parser,
-        "interactive": fairseq_options.get_interactive_generation_parser,
         "validate": fairseq_options.get_validation_parser,
     }[kind]()
 

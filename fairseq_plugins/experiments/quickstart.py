@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from ..command_parser import CommandParser
 from ..corpora.builtin import TEXT
+from ..decoding.prepared_data import PreparedData
 from ..errors import InputError, last_words
 from ..fairseq_program import environment
 from ..files import read_lines
@@ -29,14 +30,14 @@ from ..scoring.metrics import Metric, Outputs, metric_named
 from ..scoring.ngrams import ngram_log_probabilities
 from ..terminal import table
 from . import configuration as configurations
-from . import record_groups, records, results
+from . import record_groups, records
 from .builtin_corpora import builtin_corpus
 from .command_line import work_folder
 from .decoding import decoding_of
 from .fairseq_commands import option
-from .prepared_data import PreparedData
 from .processes import own_command, shown
-from .training_statistics import parse_statistics
+from .run import Run, overview
+from .training_statistics import follow_statistics
 
 SYSTEMS = {"MC-RNN-3": "mc_rnn_3", "RNNSearch": "rnnsearch"}
 """What the models of pairs are called → their configurations."""
@@ -259,13 +260,15 @@ def main(arguments: Sequence[str]) -> None:
     baselines = task.baselines(prepared, text)
     works = {name: work / name.replace(" ", "_") for name in baselines}
     for name, outputs in baselines.items():
-        results.write(works[name], metric.scores(outputs, references))
+        run = Run(works[name])
+        run.write(metric.scores(outputs, references))
         if options.record:
-            records.record_baseline(task.configurations, works[name].name, results.load(works[name]))
+            records.record_baseline(task.configurations, works[name].name, run.results)
     works |= {name: work / model for name, model in task.systems.items()}
+    runs = {name: Run(folder) for name, folder in works.items()}
     if task.inputs:
         source, baseline, target = task.names
-        outputs_of = {name: decoding.read(works[name] / "generate", prepared, "test") for name in task.systems}
+        outputs_of = {name: runs[name].outputs(metric, prepared, "test") for name in task.systems}
         show_samples(
             {
                 source: list(read_lines(data / "raw" / task.inputs)),
@@ -276,9 +279,9 @@ def main(arguments: Sequence[str]) -> None:
         )
 
     heading(f"{'Perplexity of' if options.task == TEXT else 'Scores on'} the test set")
-    rows, notes = results.overview(works)
+    rows, notes = overview(runs)
     if options.task == TEXT:
-        add_cache(rows, works)
+        add_cache(rows, runs)
     if task.program == "translate":
         notes += add_recorded(rows, task, metric, options.max_update is None)
     print(table(rows), *notes, sep="\n")
@@ -315,7 +318,7 @@ def work_of(task: Task, folder: Path | None, seed: int | None) -> Path:
         default = default.with_name(f"{default.name}_seed_{seed}")
     work = work_folder(folder or default)
     for model in task.systems.values():
-        seed_before = results.load(work / model).get("seed")
+        seed_before = Run(work / model).results.get("seed")
         if seed is not None and seed_before not in (None, seed):
             raise InputError(
                 f"{work / model} was trained with seed {seed_before}, not {seed}; name another folder by --work"
@@ -340,10 +343,10 @@ def try_out(task: Task, work: Path, sentence: str) -> None:
     print(finished.stdout, end="")
 
 
-def add_cache(rows: list[dict[str, Any]], works: Mapping[str, Path]) -> None:
+def add_cache(rows: list[dict[str, Any]], runs: Mapping[str, Run]) -> None:
     """Adds the perplexity with the continuous cache to the rows of the scores, in a column of its own."""
     for row in rows:
-        with_cache = results.load(works[row["system"]]).get("subsets", {}).get("test with cache", {})
+        with_cache = runs[row["system"]].results.get("subsets", {}).get("test with cache", {})
         row["with the cache"] = with_cache.get("perplexity")
 
 
@@ -444,6 +447,7 @@ async def _train(name: str, command: list[str], total: int, position: int) -> No
     """One training: a bar on a terminal, and a line at the end of each epoch."""
     tqdm.write(f"$ {shown(command)}")
     total = int(option(command, "--max-update") or total)
+    new_statistics = follow_statistics(Run(str(option(command, "--work"))).statistics)
     process = await asyncio.create_subprocess_exec(
         *command,
         stdout=asyncio.subprocess.PIPE,
@@ -455,17 +459,14 @@ async def _train(name: str, command: list[str], total: int, position: int) -> No
     bar = tqdm(desc=name, total=total, position=position, unit=" updates", disable=None, leave=False)
     try:
         while process.stdout and (raw := await process.stdout.readline()):
-            line = raw.decode("utf-8", errors="replace")
-            last_lines = [*last_lines[-30:], line]
-            statistics = parse_statistics(line)
-            if statistics is None:
-                continue
-            done = int(statistics["num_updates"])
-            bar.update(done - bar.n)
-            if statistics["split"] == "valid":
-                measure = "accuracy" if "accuracy" in statistics else "ppl"
-                label = "perplexity" if measure == "ppl" else measure
-                tqdm.write(f"{name}: {done:,} of {total:,} updates, development {label} {statistics[measure]:.2f}")
+            last_lines = [*last_lines[-30:], raw.decode("utf-8", errors="replace")]
+            for statistics in new_statistics():
+                done = int(statistics["num_updates"])
+                bar.update(done - bar.n)
+                if statistics["split"] == "valid":
+                    measure = "accuracy" if "accuracy" in statistics else "ppl"
+                    label = "perplexity" if measure == "ppl" else measure
+                    tqdm.write(f"{name}: {done:,} of {total:,} updates, development {label} {statistics[measure]:.2f}")
         status = await process.wait()
     finally:
         bar.close()

@@ -12,25 +12,25 @@ import functools
 import json
 import os
 import re
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..decoding.prepared_data import PreparedData
 from ..errors import InputError
 from ..files import locked, write_json
 from ..package_files import CONFIGURATIONS, IS_CHECKOUT, ROOT
 from ..scoring.metrics import metrics_of
 from . import configuration as configurations
-from . import results, sentence_statistics
+from . import provenance, sentence_statistics
 from .configuration import Configuration
-from .fairseq_commands import process_count, share_of
-from .prepared_data import PreparedData
+from .fairseq_commands import Options, options_of, share_of
+from .run import Run
 from .training_record import WITHOUT_EFFECT
-from .training_statistics import STATISTICS, by_split, losses_of, read_statistics
+from .training_statistics import by_split, losses_of, read_statistics
 
 VARIABLE = "FAIRSEQ_PLUGINS_RESULTS"
 """The environment variable that names another folder than ``results/``."""
@@ -44,8 +44,6 @@ _PLACES = {
     *("seed", "save-dir", "path", "gen-subset", "scoring", "distributed-world-size"),
     *(name.replace("_", "-") for name in WITHOUT_EFFECT),
 }
-
-Options = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -174,12 +172,12 @@ def checkpoint_name(average: int) -> str:
     return BEST if average == 0 else f"mean of the last {average} epochs"
 
 
-def recordable(configuration: Configuration, work: Path, checkpoint: str | None) -> None:
+def recordable(configuration: Configuration, run: Run, checkpoint: str | None) -> None:
     """Refuses what cannot be recorded, before anything is computed.
 
     Args:
         configuration: the experiment
-        work: its work folder
+        run: what was trained
         checkpoint: what the command line says of ``--checkpoint``
 
     Raises:
@@ -193,19 +191,22 @@ def recordable(configuration: Configuration, work: Path, checkpoint: str | None)
         )
     if checkpoint is not None:
         raise InputError("--record: it takes the training's own checkpoint; leave out --checkpoint, or say --average N")
-    found = results.required(work)
-    trained = results.configuration_path(found)
-    if "updates" not in found or trained is None:
-        raise InputError(f"--record: {work / 'results.json'} tells of no training; run 'fairseq-plugins train' first")
+    trained = run.configuration_path
+    if not run.is_trained or trained is None:
+        raise InputError(
+            f"--record: {run.folder / 'results.json'} tells of no training; run 'fairseq-plugins train' first"
+        )
     if trained.resolve() != configuration.path.resolve():
-        raise InputError(f"--record: {work} was trained with {found['config']}, not with {configuration.path}")
-    _validation_loss(work)  # what is damaged is said before hours of decoding
+        raise InputError(
+            f"--record: {run.folder} was trained with {run.results['config']}, not with {configuration.path}"
+        )
+    _validation_loss(run)  # what is damaged is said before hours of decoding
 
 
 def record(
     configuration: Configuration,
     data: PreparedData,
-    work: Path,
+    run: Run,
     average: int,
     name: str,
     scores: Mapping[str, Any],
@@ -218,7 +219,7 @@ def record(
     Args:
         configuration: the experiment
         data: what it was trained on
-        work: its work folder, whose ``results.json`` says the rest
+        run: what was trained and evaluated
         average: of how many epochs' checkpoints the evaluated one is the mean; 0 for the best one
         name: of the set
         scores: what the evaluation wrote
@@ -232,15 +233,17 @@ def record(
     Raises:
         InputError: see :func:`recordable`.
     """
-    recordable(configuration, work, None)
-    found = results.load(work)
+    recordable(configuration, run, None)
+    found = run.results
     places = _PLACES | (set(options_of(data.arguments())) - set(configuration.train))
-    trained = shlex.split(found["command"])
-    shared = options_of(share_of(configuration, (), process_count(trained)).options)
+    shared = options_of(share_of(configuration, (), int(run.options.get("distributed-world-size", 1))).options)
     # How several processes share a batch is no matter of the experiment.
     batch = {key: configuration.train[key].text for key in shared if key in configuration.train}
     options = {
-        "train": {**options_of(trained, places), **(batch if shared.items() <= options_of(trained).items() else {})},
+        "train": {
+            **{key: value for key, value in run.options.items() if key not in places},
+            **(batch if shared.items() <= run.options.items() else {}),
+        },
         "generate": {
             **{key: value.text for key, value in configuration.generate.items() if value.text != "false"},
             **options_of(extra, _PLACES),
@@ -256,7 +259,7 @@ def record(
         options=options,
         checkpoint=checkpoint_name(average),
         scores={name: own},
-        validation_loss=_validation_loss(work),
+        validation_loss=_validation_loss(run),
         decode_sentences_per_second=scores.get("decode_sentences_per_second"),
         revision=found.get("git_revision"),
         date=_today(),
@@ -291,7 +294,7 @@ def record_baseline(
         The file.
     """
     scored = {subset: metric_values(scores)}
-    made = Record(dataset, system, scores=scored, revision=results.git_revision(), date=_today())
+    made = Record(dataset, system, scores=scored, revision=provenance.git_revision(), date=_today())
     return write(made, statistics=statistics)
 
 
@@ -347,32 +350,11 @@ def metric_values(scores: Mapping[str, Any]) -> dict[str, Any]:
     return {key: scores[key] for key in keys if key in scores}
 
 
-def _validation_loss(work: Path) -> dict[str, float]:
-    path = work / STATISTICS
-    if not path.is_file():
+def _validation_loss(run: Run) -> dict[str, float]:
+    if not run.statistics.is_file():
         return {}
-    points = losses_of(by_split(read_statistics(path)).get(VALIDATION_SET, []))
+    points = losses_of(by_split(read_statistics(run.statistics)).get(VALIDATION_SET, []))
     return {str(int(updates)): loss for updates, loss in points}
-
-
-def options_of(command: Sequence[str], places: Iterable[str] = ()) -> Options:
-    """The options of a command, without dashes, and their values; ``true`` for a flag. The last of several counts.
-
-    Args:
-        command: the command; what comes before the first option is left out
-        places: options that are left out
-    """
-    options: Options = {}
-    key = None
-    for argument in command:
-        if re.match(r"--?[a-zA-Z]", argument):
-            key, equals, value = argument.lstrip("-").partition("=")
-            options[key] = value if equals else "true"
-            fresh = not equals
-        elif key is not None:
-            options[key] = argument if fresh else f"{options[key]} {argument}"
-            fresh = False
-    return {key: value for key, value in options.items() if key not in set(places)}
 
 
 def _differing(options: Mapping[str, Options], configuration: Configuration) -> dict[str, dict[str, str | None]]:

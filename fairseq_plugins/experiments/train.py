@@ -10,25 +10,24 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..checkpoints import checked_checkpoint, newest_readable_checkpoint, read_checkpoint, updates
 from ..command_parser import CommandParser
+from ..decoding.prepared_data import PreparedData
 from ..errors import InputError
 from ..files import atomic_file
 from ..limits import reached_limit
 from ..versions import versions
 from . import configuration as configurations
-from . import fairseq_commands, processes, results, training_record
+from . import fairseq_commands, processes, provenance, training_record
 from .command_line import gpu_count, started, work_folder
 from .configuration import Configuration
 from .decoding import check_evaluation
-from .prepared_data import PreparedData
-from .training_statistics import STATISTICS, parse_statistics
-
-LOG = "train.log"
-
+from .run import Run, configuration_name
+from .training_statistics import parse_statistics, shown_statistics
 
 _NOTES = """\
 A work folder is of one training: it keeps the options, the checksums of the data and the revision that it was started
@@ -95,9 +94,10 @@ def main(arguments: Sequence[str]) -> None:
     configuration = configurations.load(path)
     work = work_folder(options.work or configuration.default_work)
     configuration.load_extensions()  # the kind of the data may be one of theirs
-    data = PreparedData.of(configuration, options.data)
+    data = configuration.prepared_data(options.data)
     started(path)
-    command = fairseq_commands.train_command(configuration, data, work, options.gpus, extra)
+    parsed = fairseq_commands.train_command(configuration, data, work, options.gpus, extra)
+    command = parsed.words
     check_evaluation(configuration, data)
     number = fairseq_commands.process_count(command)
     last = work / "checkpoints" / "checkpoint_last.pt"
@@ -105,11 +105,12 @@ def main(arguments: Sequence[str]) -> None:
         check_first_model(configuration, command)
     # What is refused leaves the work folder as it was, and --restart deletes nothing for it.
     data.verify_training()
-    record = training_record.TrainingRecord.of(command, data)
+    record = training_record.TrainingRecord.of(parsed.options, data)
     with processes.only_one(work) as descriptors:
         if options.restart:
             training_record.clear(work)
-        results.load(work)  # what is damaged is said before hours of training
+        run = Run(work)  # what is damaged is said before hours of training
+        training = Training(run, configuration, data, parsed, record.git_revision)
         resumed = make_resumable(last, fairseq_commands.architecture(configuration, extra))
         if resumed is None:
             record.save(work)
@@ -123,69 +124,79 @@ def main(arguments: Sequence[str]) -> None:
             print(f"{last}: {ended}", flush=True)
         else:
             try:
-                with TrainingLog(work) as log:
-                    # On a terminal fairseq draws its bar there; elsewhere errors belong into the log.
-                    stderr = None if sys.stderr.isatty() else subprocess.STDOUT
-                    status = processes.run(command, log.write, stderr, pass_fds=descriptors)
+                with TrainingLog(run) as log:
+                    status = processes.run(command, log.write, subprocess.STDOUT, pass_fds=descriptors)
             except KeyboardInterrupt:
                 newest = newest_readable_checkpoint(last.parent)
                 if newest is not None:
-                    done = write_results(work, newest, configuration, command, record.git_revision, resumed)["updates"]
+                    done = training.write_results(newest, resumed)["updates"]
                     print(f"kept: {done:,} updates, from which the same command goes on", file=sys.stderr)
                 raise
             if status != 0:
                 # Why fairseq-train failed is to be said, even if nothing can be written for the same reason.
                 with contextlib.suppress(OSError):
                     if (newest := newest_readable_checkpoint(last.parent)) is not None:
-                        write_results(work, newest, configuration, command, record.git_revision, resumed)
-                raise processes.failure(command, status, log.last_lines, work / LOG)
+                        training.write_results(newest, resumed)
+                raise processes.failure(command, status, log.last_lines, run.log)
         if not last.exists():
             raise InputError(f"fairseq-train left no {last}; was it told --no-save or --no-last-checkpoints?")
-        trained = write_results(work, last, configuration, command, record.git_revision, resumed)
+        trained = training.write_results(last, resumed)
     print(f"{trained['updates']:,} updates in {trained['train_seconds']:,.0f} seconds; {work / 'results.json'}")
 
 
-def write_results(
-    work: Path,
-    checkpoint: Path,
-    configuration: Configuration,
-    command: Sequence[str],
-    revision: str | None,
-    resumed: dict[str, Any] | None,
-) -> dict[str, Any]:
-    """Writes the training's part of ``results.json``, up to a checkpoint; scores of an earlier one go.
+@dataclass(frozen=True)
+class Training:
+    """A training that is going on.
 
-    Args:
-        work: the work folder
-        checkpoint: what the training has come to
+    Attributes:
+        run: where it goes on
         configuration: of the experiment
-        command: that of fairseq-train
+        data: the prepared data
+        command: of fairseq-train
         revision: the checkout's when the command began
-        resumed: :func:`training_results` of what the training went on from; None where it began
-
-    Returns:
-        :func:`training_results` of the checkpoint.
     """
-    trained = training_results(read_checkpoint(checkpoint))
-    with results.changing(work) as content:
-        # Where nothing was trained, what is there is still true, unless a kill kept it from being written; where
-        # something was, the scores are not.
-        is_true = resumed is not None and content.get("updates") == trained["updates"] <= resumed["updates"]
-        if not is_true:
-            description = {
-                "config": results.configuration_name(configuration.path),
-                "command": processes.shown(command),
-                **({"extensions": list(map(str, configuration.extensions))} if configuration.extensions else {}),
-                "parameters": logged_parameters(work / LOG),
-                **trained,
-                "paper": configuration.paper_row(),
-                "device": results.device(command),
-                "machine": results.machine(),
-                "git_revision": revision,
-                "versions": versions(results.PACKAGES),
-            }
-            results.write(work, description)
-    return trained
+
+    run: Run
+    configuration: Configuration
+    data: PreparedData
+    command: fairseq_commands.TrainCommand
+    revision: str | None
+
+    def write_results(self, checkpoint: Path, resumed: dict[str, Any] | None) -> dict[str, Any]:
+        """Writes the training's part of ``results.json``, up to a checkpoint; scores of an earlier one go.
+
+        Args:
+            checkpoint: what the training has come to
+            resumed: :func:`training_results` of what the training went on from; None where it began
+
+        Returns:
+            :func:`training_results` of the checkpoint.
+        """
+        trained = training_results(read_checkpoint(checkpoint))
+        extensions = list(map(str, self.configuration.extensions))
+        with self.run.changing() as present:
+            # Where nothing was trained, what is there is still true, unless a kill kept it from being written; where
+            # something was, the scores are not.
+            is_true = resumed is not None and present.get("updates") == trained["updates"] <= resumed["updates"]
+            if not is_true:
+                self.run.write(
+                    {
+                        "config": configuration_name(self.configuration.path),
+                        "data": str(self.data.folder),
+                        "architecture": self.command.options.arch,
+                        "options": fairseq_commands.options_of(self.command.words),
+                        "command": processes.shown(self.command.words),
+                        **({"extensions": extensions} if extensions else {}),
+                        "parameters": logged_parameters(self.run.log),
+                        **trained,
+                        "paper": self.configuration.paper_row(),
+                        "device": provenance.device(self.command.options),
+                        "machine": provenance.machine(),
+                        "git_revision": self.revision,
+                        "versions": versions(provenance.PACKAGES),
+                    }
+                )
+        return trained
 
 
 def make_resumable(last: Path, arch: str) -> dict[str, Any] | None:
@@ -249,13 +260,13 @@ class TrainingLog:
     Both files grow when a training goes on.
     """
 
-    def __init__(self, work: Path) -> None:
-        self._work = work
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self.last_lines: deque[str] = deque(maxlen=200)
 
     def __enter__(self) -> TrainingLog:
-        self._log = open(self._work / LOG, "a", encoding="utf-8", buffering=1)
-        self._statistics = open(self._work / STATISTICS, "a", encoding="utf-8", buffering=1)
+        self._log = open(self._run.log, "a", encoding="utf-8", buffering=1)
+        self._statistics = open(self._run.statistics, "a", encoding="utf-8", buffering=1)
         return self
 
     def __exit__(self, *_) -> None:
@@ -265,13 +276,14 @@ class TrainingLog:
     def write(self, line: str) -> None:
         """Takes one line of the output."""
         self.last_lines.append(line)
-        # fairseq prints its whole configuration as one line of some 15,000 characters: the file is the place for it.
         self._log.write(line)
-        if not re.search(r"\| INFO \| fairseq_cli\.train \| \{'_name': None", line):
-            sys.stdout.write(line)
-            sys.stdout.flush()
-        if (statistics := parse_statistics(line)) is not None:
+        statistics = parse_statistics(line)
+        if statistics is not None:
             self._statistics.write(json.dumps(statistics) + "\n")
+            print(shown_statistics(statistics), flush=True)
+        # fairseq prints its whole configuration as one line of some 15,000 characters: the file is the place for it.
+        elif " | fairseq_cli.train | {" not in line:
+            print(line, end="", flush=True)
 
 
 def training_results(checkpoint: dict[str, Any]) -> dict[str, Any]:

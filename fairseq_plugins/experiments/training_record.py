@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -11,10 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..decoding.prepared_data import PreparedData
 from ..errors import InputError
 from ..files import write_json
-from . import fairseq_commands, results
-from .prepared_data import PreparedData
+from . import fairseq_commands, provenance
 
 RECORD = "training.json"
 FORMAT = 1
@@ -64,14 +65,14 @@ class TrainingRecord:
     format: int = FORMAT
 
     @classmethod
-    def of(cls, command: Sequence[str], data: PreparedData) -> TrainingRecord:
-        """What a fairseq-train command would train.
+    def of(cls, options: argparse.Namespace, data: PreparedData) -> TrainingRecord:
+        """What fairseq-train would train with some options.
 
         Args:
-            command: the whole command
+            options: of fairseq-train, as its parser made them
             data: the prepared data that it names
         """
-        found = fairseq_commands.resolved_options(command)
+        found = fairseq_commands.resolved_options(options)
         number = int(found["distributed_training"]["distributed_world_size"])
         frequencies = found["optimization"]["update_freq"]
         batch = {
@@ -80,18 +81,18 @@ class TrainingRecord:
             if found["dataset"][name] is not None
         }
         free = {*_FREE, "_name"}
-        options = {name: value for group in _GROUPS for name, value in found[group].items() if name not in free}
+        deciding = {name: value for group in _GROUPS for name, value in found[group].items() if name not in free}
         # Models and tasks in fairseq's older style have the options of all groups.
         elsewhere = {name for group, section in found.items() if group not in _CHOSEN for name in section or {}}
         for group in _CHOSEN:
             section = found[group] or {}
             # A schedule may reach over --max-update: with another one all rates are others.
             left_out = free - _LIMITS if group == "lr_scheduler" else free | elsewhere | set(_CHOSEN)
-            options |= {name: value for name, value in section.items() if name not in left_out}
-            options["arch" if group == "model" else group] = section.get("_name")
+            deciding |= {name: value for name, value in section.items() if name not in left_out}
+            deciding["arch" if group == "model" else group] = section.get("_name")
         # As JSON gives it back.
-        options = json.loads(json.dumps(options, default=str))
-        return cls(options, batch, data.training_checksums(), results.git_revision())
+        deciding = json.loads(json.dumps(deciding, default=str))
+        return cls(deciding, batch, data.training_checksums(), provenance.git_revision())
 
     @classmethod
     def load(cls, work: Path) -> TrainingRecord | None:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
-from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
+from .. import register
+from ..checkpoints import checkpoint_of
 from ..command_parser import CommandParser
-from ..corpora.codec import list_of_texts
 from ..errors import InputError
-from . import fairseq_commands, processes, results
 from .command_line import standard_input, started
-from .decoding import hypotheses
-from .prepared_data import PreparedData
-
-# fairseq's, of the length of the output: a times that of the source, plus b.
-_OUTPUT_LIMITS = (("--max-len-a", 0.0), ("--max-len-b", 200.0))
-
 
 _NOTES = """\
 A line that is longer than the model takes (1,024 tokens or more, by architecture) becomes an empty line, and a warning
@@ -35,7 +27,7 @@ def parser() -> CommandParser:
         "Translates text with a trained model: raw text in, raw text out, one line for each line.",
         ("work/quickstart/mc_rnn_3 < text", "a/checkpoint_best.pt:b/checkpoint_best.pt --beam 10 < text"),
         _NOTES,
-        passes_on_to="fairseq-interactive",
+        passes_on_to="fairseq-generate",
     )
     options.add_argument(
         "checkpoint", metavar="CHECKPOINT", help="a file, or a work folder for its best; FILE:FILE is an ensemble"
@@ -58,89 +50,28 @@ def main(arguments: Sequence[str]) -> None:
         if not Path(path).is_file():
             raise InputError(f"{path}: no such checkpoint")
     started(paths, sys.stderr)
-    results.load_extensions_of(paths.split(":"))
-    checkpoints = [checked_checkpoint(path) for path in paths.split(":")]
-    data = PreparedData.load(options.data or trained_on(checkpoints[0], paths))
-    data.verify("")
-    for path, checkpoint in zip(paths.split(":"), checkpoints, strict=True):
-        data.check_trained_on(checkpoint, path)
+    register()  # before anything imports fairseq's parts
+    from ..decoding.trained_model import data_of
+    from ..decoding.translation import GenerationOptions, TranslationModel
+    from ..patches.unknown_words import unknown_words_left
+    from .fairseq_commands import decoding_options, device_of
+
+    data = data_of(paths.split(":"), options.data)
+    further = ["--beam", str(options.beam), *extra]
+    generation = GenerationOptions.of(*decoding_options("generate", data, {}, further))
+    model = TranslationModel.load(paths.split(":"), data.folder, device_of(options.gpus), generation.overrides)
     lines = standard_input("sentences")
-    extra = ["--beam", str(options.beam), *extra]
-    longest = min(fairseq_commands.longest_sentence(checkpoint, "source") for checkpoint in checkpoints)
-    for line in translate(lines, paths, data, options.gpus, extra, longest):
+    with tqdm(total=sum(map(bool, lines)), unit=" sentences", disable=None, leave=False) as bar:
+        translations = model.translations(lines, generation, bar.update)
+    longest = model.longest_source(generation.task)
+    for place, length in translations.too_long.items():
+        warn(f"line {place + 1} has {length:,} tokens, but the model takes {longest:,}: its translation is empty")
+    for place, most in translations.cut.items():
+        warn(f"the translation of line {place + 1} ends at {most:,} tokens, its limit; raise --max-len-b")
+    if translations.unknown:
+        warn(f"--replace-unk: {unknown_words_left(translations.unknown)}")
+    for line in translations.texts:
         print(line)
-
-
-def translate(
-    lines: Sequence[str],
-    checkpoint: str,
-    data: PreparedData,
-    gpus: int | None = None,
-    extra: Sequence[str] = (),
-    longest: int = fairseq_commands.LONGEST,
-) -> list[str]:
-    """Translates lines of text with fairseq-interactive.
-
-    Args:
-        lines: source text; what is empty stays empty
-        checkpoint: the model, or several for an ensemble, ``a.pt:b.pt``
-        data: what the model was trained on; its preparation is applied, and undone in the translation
-        gpus: 0 for the CPU, 1 for a GPU, None for a GPU where there is one
-        extra: further options of fairseq-interactive
-        longest: the tokens that the model takes, the end of the sentence among them. A longer line stays empty, and a
-            warning says so; so does one where a translation has reached its own limit
-
-    Raises:
-        TypeError: ``lines`` is one text, or one of them is no text.
-        InputError: fairseq-interactive refuses an option, fails, or leaves a line untranslated.
-    """
-    preparation = data.pairs
-    longest = fairseq_commands.whole_number(extra, "--max-source-positions") or longest
-    lines = list_of_texts("translate", lines)
-    encoded = [preparation.encode_source(line) for line in lines]
-    for number, sentence in enumerate(encoded):
-        if (length := len(sentence.split()) + 1) > longest:
-            warn(f"line {number + 1} has {length:,} tokens, but the model takes {longest:,}: its translation is empty")
-            encoded[number] = ""
-    numbers = [number for number, sentence in enumerate(encoded, 1) if sentence]
-    sentences = [sentence for sentence in encoded if sentence]
-    if not sentences:
-        return [""] * len(lines)
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "source.txt"
-        source.write_text("".join(sentence + "\n" for sentence in sentences), encoding="utf-8")
-        # fairseq's own limit is lower than that of many models.
-        limit = ["--max-source-positions", str(longest)]
-        tokens = max(len(sentence.split()) + 1 for sentence in sentences)
-        command = fairseq_commands.interactive_command(data, checkpoint, source, tokens, gpus, [*limit, *extra])
-        output: list[str] = []
-        with tqdm(total=len(sentences), unit=" sentences", disable=None, leave=False) as bar:
-
-            def collect(line: str) -> None:
-                output.append(line)
-                bar.update(line.startswith("S-"))
-
-            status = processes.run_here(command, collect)
-    if status != 0:
-        raise processes.failure(command, status, output)
-    found = list(hypotheses(output, len(sentences), "fairseq-interactive"))
-    for number, sentence, hypothesis in zip(numbers, sentences, found, strict=True):
-        most = longest_output(extra, len(sentence.split()) + 1)
-        if len(hypothesis.log_probabilities) > most:
-            warn(f"the translation of line {number} ends at {most:,} tokens, its limit; raise --max-len-b")
-    text = (preparation.detokenize_target(preparation.decode_target(hypothesis.pieces)) for hypothesis in found)
-    return [next(text) if sentence else "" for sentence in encoded]
-
-
-def longest_output(extra: Sequence[str], length: int) -> int:
-    """How many tokens, without the end of the sentence, are generated at most for a source of so many.
-
-    Args:
-        extra: the options of fairseq-interactive, ``--max-len-a`` and ``--max-len-b`` among them
-        length: of the source, with the end of the sentence
-    """
-    slope, constant = (float(fairseq_commands.option(extra, name) or default) for name, default in _OUTPUT_LIMITS)
-    return int(slope * length + constant)
 
 
 def warn(what: str) -> None:

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..command_parser import CommandParser
+from ..decoding.prepared_data import PreparedData
 from ..errors import InputError
 from ..files import read_lines
 from ..scoring.metrics import Outputs, metric_named
 from ..scoring.predictions import write_predictions
 from ..terminal import table
-from . import records, results
-from .classification import labelled_texts
+from . import records
 from .decoding import decoding_of
-from .prepared_data import PreparedData
+from .run import Run
 
 SYSTEM = "word_overlap"
 """What it is called among recorded systems."""
@@ -41,9 +41,10 @@ def main(arguments: Sequence[str]) -> None:
     """Scores the baseline and, with ``--work``, keeps its scores and predictions."""
     options = parser().parse_args(arguments)
     data = PreparedData.load(options.data)
-    if not labelled_texts(data).is_ranking:
+    if not data.labelled_texts.is_ranking:
         raise InputError(f"{options.data}: no questions with candidates; prepare them with --group")
-    if options.work is not None and {"config", "checkpoint"} & results.load(options.work).keys():
+    run = None if options.work is None else Run(options.work)
+    if run is not None and {"config", "checkpoint"} & run.results.keys():
         raise InputError(f"{options.work}: the results of a model, which would be overwritten; name another --work")
     metric = metric_named(data.preparation.metric)
     references = decoding_of(metric).references(data, options.subset)
@@ -51,10 +52,10 @@ def main(arguments: Sequence[str]) -> None:
     scores = [str(overlap(question, candidate)) for question, candidate in zip(*sides, strict=True)]
     outputs = Outputs(scores, scores, [[] for _ in scores])
     found = metric.scores(outputs, references)
-    if options.work is not None:
-        write_predictions(options.work / "generate" / f"{options.subset}.predicted.tsv", outputs, [])
+    if run is not None:
+        write_predictions(run.outputs_folder / f"{options.subset}.predicted.tsv", outputs, [])
         kept = found if options.subset == "test" else {"subsets": {options.subset: found}}
-        results.update(options.work, **kept)
+        run.update(data=str(data.folder), **kept)
     if options.record is not None:
         statistics = {options.subset: metric.statistics(outputs, references)}
         print(f"record: {records.record_baseline(options.record, SYSTEM, found, options.subset, statistics)}")

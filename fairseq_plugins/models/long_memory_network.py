@@ -53,6 +53,8 @@ class LongMemoryNetworkConfig(recurrent_layer_options()):  # type: ignore[misc] 
 class LongMemoryNetwork(BaseFairseqModel):
     """See the head of this file."""
 
+    data_kind = "generated_sequences"
+
     def __init__(self, network: RecurrentStack | DilatedCNN, input_size: int, output_steps: int, classes: int) -> None:
         super().__init__()
         self.network = network

@@ -33,6 +33,8 @@ class SequenceClassifierConfig(TextEncoderConfig):
 class SequenceClassifier(BaseFairseqModel):
     """See the head of this file."""
 
+    data_kind = "labelled_texts"
+
     def __init__(self, encoder: TextEncoder, poolings: list[str], hidden_size: int, dropout: float, classes: int):
         super().__init__()
         self.encoder = encoder

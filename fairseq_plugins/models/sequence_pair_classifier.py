@@ -39,6 +39,8 @@ class SequencePairClassifierConfig(TextEncoderConfig):
 class SequencePairClassifier(BaseFairseqModel):
     """See the head of this file."""
 
+    data_kind = "labelled_texts"
+
     def __init__(
         self, encoder: TextEncoder, poolings: list[str], size: int, highway_layers: int, dropout: float, classes: int
     ) -> None:

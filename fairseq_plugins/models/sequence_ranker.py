@@ -33,6 +33,8 @@ class SequenceRankerConfig(TextEncoderConfig):
 class SequenceRanker(BaseFairseqModel):
     """See the head of this file."""
 
+    data_kind = "labelled_texts"
+
     def __init__(self, encoder: TextEncoder, is_attentive: bool) -> None:
         super().__init__()
         self.encoder = encoder

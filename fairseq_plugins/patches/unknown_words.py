@@ -7,6 +7,7 @@ import copy
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def replace_unknown_words() -> None:
             replace_once(module, "make_batches", _remembering_lines)
 
 
-class _Replacement:
+class Replacement:
     """What ``--replace-unk`` of the command that runs asks for.
 
     Attributes:
@@ -74,7 +75,7 @@ class _Replacement:
         self.left = 0
 
 
-_replacement: _Replacement | None = None
+_replacement: Replacement | None = None
 
 
 class _SourceAlignment(list):
@@ -98,30 +99,50 @@ def _without_dictionary(load_align_dict: Callable) -> Callable:
     return load
 
 
+@contextmanager
+def replacing_unknown_words(dictionary: str | None) -> Iterator[Replacement | None]:
+    """Replaces unknown words of what is translated meanwhile.
+
+    Args:
+        dictionary: what ``--replace-unk`` names; None where it is not given, and nothing is replaced
+    """
+    global _replacement
+    if dictionary is None:
+        yield None
+        return
+    _replacement = Replacement(utils.load_align_dict(dictionary))
+    try:
+        yield _replacement
+    finally:
+        _replacement = None
+
+
 def _remembering_replacement(main: Callable) -> Callable:
     def run(cfg: argparse.Namespace | omegaconf.DictConfig, *rest: Any, **keywords: Any) -> Any:
-        global _replacement
         if isinstance(cfg, argparse.Namespace):
             cfg = convert_namespace_to_omegaconf(cfg)
-        if cfg.generation.replace_unk is None:
-            return main(cfg, *rest, **keywords)
-        _replacement = _Replacement(utils.load_align_dict(cfg.generation.replace_unk))
-        if main.__module__ != "fairseq_cli.interactive" and cfg.dataset.dataset_impl != "raw":
-            cfg = copy.deepcopy(cfg)
-            cfg.generation.replace_unk = None  # fairseq-generate refuses it without raw text
-        try:
+        with replacing_unknown_words(cfg.generation.replace_unk) as replacement:
+            if replacement is not None and main.__module__ != "fairseq_cli.interactive":
+                if cfg.dataset.dataset_impl != "raw":
+                    cfg = copy.deepcopy(cfg)
+                    cfg.generation.replace_unk = None  # fairseq-generate refuses it without raw text
             result = main(cfg, *rest, **keywords)
-            if _replacement.left:
+            if replacement is not None and replacement.left:
                 logger.warning(
-                    f"--replace-unk: {_replacement.left} unknown words stay, because the words that they attend to "
-                    f"are unknown too and binarised data do not keep their text; "
+                    f"--replace-unk: {unknown_words_left(replacement.left)}; "
                     f"use fairseq-interactive, or --dataset-impl raw with data preprocessed so"
                 )
             return result
-        finally:
-            _replacement = None
 
     return run
+
+
+def unknown_words_left(count: int) -> str:
+    """Why some unknown words stay."""
+    return (
+        f"{count} unknown words stay, because the words that they attend to are unknown too and binarised data do not "
+        f"keep their text"
+    )
 
 
 def _remembering_lines(make_batches: Callable) -> Callable:
@@ -174,7 +195,7 @@ def _hard_alignment(hypothesis: dict[str, Any], source: torch.Tensor, pad: int, 
 
 
 def _source_tokens(
-    replacement: _Replacement, task: FairseqTask, sample: dict[str, Any], row: int, tokens: torch.Tensor
+    replacement: Replacement, task: FairseqTask, sample: dict[str, Any], row: int, tokens: torch.Tensor
 ) -> list[str | None]:
     """The source tokens of a batch's row, without padding and end of sentence; None for an unknown text."""
     dictionary = task.source_dictionary
@@ -194,7 +215,7 @@ def _source_tokens(
     return [None if token == dictionary.unk() else dictionary[token] for token in kept]
 
 
-def _prepared_text(replacement: _Replacement, task: FairseqTask, split: str, count: int) -> list[str]:
+def _prepared_text(replacement: Replacement, task: FairseqTask, split: str, count: int) -> list[str]:
     """The ``count`` source texts of a split, which a preparation left beside the binarised data; none where it did not.
 
     Raises:

@@ -14,9 +14,9 @@ from types import ModuleType
 
 from .. import extensions
 from ..analysis.result import Analysis
+from ..checkpoints import load_extensions_of
 from ..command_parser import CommandParser
 from ..errors import InputError
-from ..experiments import results
 from ..files import atomic_file, write_json
 
 COMMANDS = {
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
     if (name := "".join(arguments[:1])) in COMMANDS:
         extensions.load()
         # Here, before the analysis imports the models, which make options of the layers that there are.
-        results.load_extensions_of(part for part in arguments if part.endswith(".pt"))
+        load_extensions_of(part for part in arguments if part.endswith(".pt"))
         modules[name] = importlib.import_module(f"{_ANALYSES}.{name.replace('-', '_')}")
     parsed = _parser(modules).parse_args(arguments)
     check_prefix(parsed.output)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from ..decoding.prepared_data import PreparedData
 from ..errors import InputError
-from ..experiments import results
 from ..experiments.decoding import decoding_of
-from ..experiments.prepared_data import PreparedData
+from ..experiments.run import Run
 from ..scoring.accuracy import confusion
 from ..scoring.metrics import metric_named
 from .page import Drawing, ReportTable
@@ -26,30 +25,32 @@ TEXTS = 8
 """Of the test set, whose picked words are shown."""
 
 
-def figures(works: Mapping[str, Path], data: PreparedData) -> list[Drawing]:
+def figures(runs: Mapping[str, Run], data: PreparedData) -> list[Drawing]:
     """The confusion matrix of each system over the test set; none where there are no classes, or no predictions of the
     present model.
 
     Args:
-        works: system → work folder
+        runs: by their systems' names
         data: that of all of them
     """
     classes = getattr(data.preparation, "labels", [])
     if data.preparation.metric != "accuracy" or not 2 <= len(classes) <= MOST_CLASSES:
         return []
-    decoding = decoding_of(metric_named("accuracy"))
-    labels = list(decoding.references(data, "test").tokens[0])
+    metric = metric_named("accuracy")
+    labels = list(decoding_of(metric).references(data, "test").tokens[0])
     drawn = []
-    for name, work in works.items():
-        if not results.is_evaluated(results.load(work)):
+    for name, run in runs.items():
+        if not run.is_evaluated:
             continue
         try:
-            predicted = list(decoding.read(work / "generate", data, "test").tokens)
+            predicted = list(run.outputs(metric, data, "test").tokens)
         except InputError as error:
             logger.debug(f"left out of the report: {error}")
             continue
         if len(predicted) != len(labels):
-            raise InputError(f"{work}: {len(predicted):,} predictions of {len(labels):,} examples; evaluate it again")
+            raise InputError(
+                f"{run.folder}: {len(predicted):,} predictions of {len(labels):,} examples; evaluate it again"
+            )
         prefix = "".join(character if character.isalnum() else "-" for character in name)
         matrix = confusion(predicted, labels, classes)
         drawn.append(
@@ -83,22 +84,21 @@ def draw_confusion(matrix: Sequence[Sequence[int]], classes: Sequence[str]) -> F
     return figure
 
 
-def picked_words_table(work: Path, data: PreparedData) -> list[ReportTable]:
+def picked_words_table(run: Run, data: PreparedData) -> list[ReportTable]:
     """Which words pooling took its features from, in some texts of the test set; none where nobody knows.
 
     Args:
-        work: of an experiment
+        run: of an experiment
         data: its prepared data
     """
-    path = Path(results.load(work).get("checkpoint", ""))
     is_ranking = data.preparation.metric == "ranking"
-    if (data.preparation.metric != "accuracy" and not is_ranking) or not path.is_file():
+    if (data.preparation.metric != "accuracy" and not is_ranking) or run.checkpoint is None:
         return []
     # Not at the head of the file: it imports fairseq.
     from ..analysis.picked_words import picked_words
 
     try:
-        found = picked_words(path, data, TEXTS)
+        found = picked_words(run.checkpoint, data, TEXTS)
     except InputError as error:
         logger.debug(f"left out of the report: {error}")
         return []

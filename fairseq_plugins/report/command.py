@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..command_parser import CommandParser
 from ..errors import InputError
-from ..experiments import results
+from ..experiments.run import Run
 
 _NOTES = """\
 The file needs nothing else, no network either. Sample translations need the prepared data that the model was trained on
@@ -45,9 +45,7 @@ def main(arguments: Sequence[str]) -> None:
     works = dict(map(named, options.work))
     if len(works) < len(options.work):
         raise InputError(f"{' '.join(options.work)}: two have one name; give others, as in NAME=WORK")
-    for work in works.values():
-        # Here, before the models make options of the layers that there are.
-        results.load_extensions(results.required(work))
+    runs = {name: Run.required(work) for name, work in works.items()}
     output = options.output or (next(iter(works.values())) / "report.html" if len(works) == 1 else None)
     if output is None:
         raise InputError("--output is missing: say where the report of several experiments goes")
@@ -58,15 +56,15 @@ def main(arguments: Sequence[str]) -> None:
     from . import page
     from .experiment import attention_figures, experiment_report, spread_samples, systems_report
 
-    if len(works) == 1:
-        [work] = works.values()
-        samples = spread_samples(work)
-        report = experiment_report(work, attention_figures(work) if samples else [], samples)
+    if len(runs) == 1:
+        [run] = runs.values()
+        samples = spread_samples(run)
+        report = experiment_report(run, attention_figures(run) if samples else [], samples)
         given = {"title": options.title, "subtitle": options.subtitle, "notice": options.notice}
         report = dataclasses.replace(report, **{name: text for name, text in given.items() if text is not None})
     else:
-        title, subtitle = options.title or " and ".join(works), options.subtitle or "Several systems side by side"
-        report = systems_report(works, title, subtitle, options.notice)
+        title, subtitle = options.title or " and ".join(runs), options.subtitle or "Several systems side by side"
+        report = systems_report(runs, title, subtitle, options.notice)
     page.write(report, output)
     print(output)
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import datetime
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ..analysis.flows import FLOWS, GATES
 from ..corpora.pairs import PairsPreparation
+from ..decoding.prepared_data import PreparedData
 from ..errors import InputError
-from ..experiments import configuration as configurations
-from ..experiments import results
-from ..experiments.configuration import Configuration
-from ..experiments.fairseq_commands import option
-from ..experiments.prepared_data import PreparedData
-from ..experiments.training_statistics import STATISTICS
+from ..experiments.run import RESULTS, Run, overview
 from ..files import read_lines
 from ..scoring.metrics import Column, Metric, metrics_of
 from ..terminal import cell
@@ -27,28 +22,25 @@ from .surprise import surprise_figures
 SAMPLES = 5
 
 
-def experiment_report(work: Path, figures: Sequence[Drawing] = (), samples: Sequence[Sample] = ()) -> Report:
-    """The report of one experiment from its work folder: ``results.json``, ``train.jsonl`` and the configuration.
+def experiment_report(run: Run, figures: Sequence[Drawing] = (), samples: Sequence[Sample] = ()) -> Report:
+    """The report of one experiment: ``results.json``, ``train.jsonl`` and the configuration.
 
     Args:
-        work: where ``fairseq-plugins train`` and ``fairseq-plugins evaluate`` wrote
+        run: where ``fairseq-plugins train`` and ``fairseq-plugins evaluate`` wrote
         figures: shown after the learning curves
         samples: sentences of the test set
 
     Raises:
-        InputError: there is no ``results.json`` or it is damaged, as are other files of the folder.
+        InputError: a file of the folder is damaged.
     """
-    found = _results(work)
-    configuration = _configuration(found)
-    data = results.prepared_data(found)
-    name = _name(work, configuration)
-    curves = sections.learning_curves_figure({name: work}) if (work / STATISTICS).is_file() else None
-    matrices = classification.figures({name: work}, data) if data else []
+    found, data, name = run.results, run.data, _name(run)
+    curves = sections.learning_curves_figure({name: run}) if run.statistics.is_file() else None
+    matrices = classification.figures({name: run}, data) if data else []
     if data:
-        matrices = progress.figures({name: work}, data.preparation.metric) + matrices
-    picked = classification.picked_words_table(work, data) if data else []
+        matrices = progress.figures({name: run}, data.preparation.metric) + matrices
+    picked = classification.picked_words_table(run, data) if data else []
     facts = [
-        f"Architecture {architecture}" if (architecture := option(results.command(found), "--arch", "-a")) else "",
+        f"Architecture {found['architecture']}" if "architecture" in found else "",
         f"{found['parameters']:,} parameters" if found.get("parameters") is not None else "",
         f"{found['updates']:,} updates" if "updates" in found else "",
         f"seed {found['seed']}" if "seed" in found else "",
@@ -57,44 +49,42 @@ def experiment_report(work: Path, figures: Sequence[Drawing] = (), samples: Sequ
         title=name,
         subtitle=", ".join(filter(None, facts)) or "An experiment of fairseq-plugins",
         notice=None,
-        tables=[*_scores(found, data), *_training(found), *_attention(found), *picked],
-        figures=[*([curves] if curves else []), *matrices, *figures, *surprise_figures({name: work})],
+        tables=[*_scores(run), *_training(found), *_attention(found), *picked],
+        figures=[*([curves] if curves else []), *matrices, *figures, *surprise_figures({name: run})],
         samples=list(samples),
-        experiments=[experiment_of(name, work)],
+        experiments=[experiment_of(name, run)],
     )
 
 
-def systems_report(works: Mapping[str, Path], title: str, subtitle: str, notice: str | None) -> Report:
+def systems_report(runs: Mapping[str, Run], title: str, subtitle: str, notice: str | None) -> Report:
     """Several systems on one page: scores, learning curves, what the first trained one attends to, and samples.
 
     Args:
-        works: system → work folder, of the same data; one that was not trained has scores alone
+        runs: by their systems' names, of the same data; one that was not trained has scores alone
         title, subtitle, notice: of the page
 
     Raises:
-        InputError: there is no ``results.json`` or it is damaged, as are other files of the folders.
+        InputError: a file of the folders is damaged.
     """
-    found = {name: _results(work) for name, work in works.items()}
-    rows, explanations = results.overview(works)
+    rows, explanations = overview(runs)
     shown = [[cell(value) for value in row.values()] for row in rows]
-    trained = {name: work for name, work in works.items() if (work / STATISTICS).is_file()}
+    trained = {name: run for name, run in runs.items() if run.statistics.is_file()}
     figures: list[Drawing] = []
     samples: list[Sample] = []
     if trained:
         figures += [sections.learning_curves_figure(trained), *surprise_figures(trained)]
-    prepared = next(filter(None, map(results.prepared_data, found.values())), None)
+    prepared = next((run.data for run in runs.values() if run.data), None)
     if prepared:
         figures += progress.figures(trained, prepared.preparation.metric) + classification.figures(trained, prepared)
-    known = {name: _translated_data(work, found[name]) for name, work in trained.items()}
-    translated = {name: data for name, data in known.items() if data is not None}
+    translated = {name: data for name, run in trained.items() if (data := _translated_data(run)) is not None}
     if translated:
         counts = {name: len(sections.source_text(data, "test")) for name, data in translated.items()}
         if len(set(counts.values())) > 1:
             shown_counts = ", ".join(f"{name} {count:,}" for name, count in counts.items())
             raise InputError(f"their test sets differ ({shown_counts} sentences); give systems of the same data")
         first, data = next(iter(translated.items()))
-        figures += sections.attention_figures(first, works[first], sections.example(data, SAMPLES))
-        samples = sections.aligned_samples({name: works[name] for name in translated}, data, SAMPLES)
+        figures += sections.attention_figures(first, runs[first], sections.example(data, SAMPLES))
+        samples = sections.aligned_samples({name: runs[name] for name in translated}, data, SAMPLES)
     return Report(
         title,
         subtitle,
@@ -102,12 +92,12 @@ def systems_report(works: Mapping[str, Path], title: str, subtitle: str, notice:
         [ReportTable("Scores on the test set", list(rows[0]), shown, explanations)],
         figures,
         samples,
-        [experiment_of(name, work) for name, work in trained.items()],
+        [experiment_of(name, run) for name, run in trained.items()],
     )
 
 
-def spread_samples(work: Path) -> list[Sample]:
-    """Five sentences, spread over the test set, with their translations in a work folder, and alignments.
+def spread_samples(run: Run) -> list[Sample]:
+    """Five sentences, spread over the test set, with a run's translations, and alignments.
 
     There are none before the set was translated, none where the training has gone on since, and none where its data is
     not there any more.
@@ -115,36 +105,27 @@ def spread_samples(work: Path) -> list[Sample]:
     Raises:
         InputError: the data was prepared anew since.
     """
-    found = _results(work)
-    data = _translated_data(work, found)
-    if data is None:
-        return []
-    configuration = _configuration(found)
-    return sections.aligned_samples({configuration.model if configuration else work.name: work}, data, SAMPLES)
+    data = _translated_data(run)
+    return [] if data is None else sections.aligned_samples({_system(run): run}, data, SAMPLES)
 
 
-def attention_figures(work: Path) -> list[Drawing]:
+def attention_figures(run: Run) -> list[Drawing]:
     """What the model attends to in one of :func:`spread_samples`."""
-    found = _results(work)
-    configuration = _configuration(found)
-    name = configuration.model if configuration else work.name
-    data = results.prepared_data(found)
-    return [] if data is None else sections.attention_figures(name, work, sections.example(data, SAMPLES))
+    data = run.data
+    return [] if data is None else sections.attention_figures(_system(run), run, sections.example(data, SAMPLES))
 
 
-def _results(work: Path) -> dict[str, Any]:
-    found = results.required(work)
-    results.load_extensions(found)
-    return found
+def _system(run: Run) -> str:
+    return run.configuration.model if run.configuration else run.folder.name
 
 
-def _translated_data(work: Path, found: Mapping[str, Any]) -> PreparedData | None:
-    """The data whose test set was translated in a work folder; None before that, where the training has gone on since,
+def _translated_data(run: Run) -> PreparedData | None:
+    """The data whose test set a run has translated; None before that, where the training has gone on since,
     and where the data is not there any more."""
-    data = results.prepared_data(found) if results.is_evaluated(found) else None
+    data = run.data if run.is_evaluated else None
     if data is None or not isinstance(data.preparation, PairsPreparation):
         return None
-    translation = work / "generate" / f"test.{data.pairs.target_lang}"
+    translation = run.outputs_folder / f"test.{data.pairs.target_lang}"
     if not translation.is_file():
         return None
     sentences, translations = len(sections.source_text(data, "test")), sum(1 for _ in read_lines(translation))
@@ -156,15 +137,10 @@ def _translated_data(work: Path, found: Mapping[str, Any]) -> PreparedData | Non
     return data
 
 
-def _configuration(found: Mapping[str, Any]) -> Configuration | None:
-    path = results.configuration_path(found)
-    return configurations.load(path) if path is not None and path.is_file() else None
-
-
-def _name(work: Path, configuration: Configuration | None) -> str:
-    if configuration is not None:
-        return f"{configuration.dataset}/{configuration.model}"
-    return "/".join(work.resolve().parts[-2:])
+def _name(run: Run) -> str:
+    if run.configuration is not None:
+        return f"{run.configuration.dataset}/{run.configuration.model}"
+    return "/".join(run.folder.resolve().parts[-2:])
 
 
 def _table(heading: str, rows: Sequence[Mapping[str, str | None]], notes: Sequence[str] = ()) -> ReportTable:
@@ -173,10 +149,11 @@ def _table(heading: str, rows: Sequence[Mapping[str, str | None]], notes: Sequen
     return ReportTable(heading, columns, [[row[column] or "–" for column in columns] for row in rows], list(notes))
 
 
-def _scores(found: Mapping[str, Any], data: PreparedData | None) -> list[ReportTable]:
+def _scores(run: Run) -> list[ReportTable]:
     """The scores of every set that was translated; beside those of test sets the paper's."""
+    found, data = run.results, run.data
     name = data.preparation.splits.get("test", {}).get("name", "test") if data else "test"
-    sets = {**({name: found} if results.is_evaluated(found) else {}), **found.get("subsets", {})}
+    sets = {**({name: found} if run.is_evaluated else {}), **found.get("subsets", {})}
     rows, notes = [], []
     for set_name, scores in sets.items():
         metrics = metrics_of(scores)
@@ -263,17 +240,13 @@ def _attention(found: Mapping[str, Any]) -> list[ReportTable]:
     return tables + ([_table("Gates over the development set", gates, warnings)] if gates else [])
 
 
-def experiment_of(name: str, work: Path) -> Experiment:
-    """What is needed to do the experiment of a work folder again.
-
-    Raises:
-        InputError: there is no ``results.json`` or it is damaged.
-    """
-    found = _results(work)
-    configuration = _configuration(found)
-    known = {"training": found.get("command"), "decoding": found.get("generate_command")}
-    known |= {f"decoding {name}": scores.get("generate_command") for name, scores in found.get("subsets", {}).items()}
-    written = datetime.datetime.fromtimestamp((work / "results.json").stat().st_mtime, datetime.timezone.utc)
+def experiment_of(name: str, run: Run) -> Experiment:
+    """What is needed to do the experiment of a run again."""
+    found, configuration = run.results, run.configuration
+    known = {"training": found.get("command"), "evaluation": found.get("evaluate_command")}
+    subsets = found.get("subsets", {})
+    known |= {f"evaluation of {subset}": scores.get("evaluate_command") for subset, scores in subsets.items()}
+    written = datetime.datetime.fromtimestamp((run.folder / RESULTS).stat().st_mtime, datetime.timezone.utc)
     environment = {
         "Results of": f"{written:%Y-%m-%d}",
         "Device": found.get("device"),

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from ..experiments.training_statistics import STATISTICS, by_split, read_statistics
+from ..experiments.run import Run
+from ..experiments.training_statistics import by_split, read_statistics
 from .curves import Points
 from .page import Drawing
 from .style import INK, PALETTE, inline_svg, style
@@ -52,19 +53,19 @@ PROGRESS = {
 """The metric → what is drawn of it."""
 
 
-def figures(works: Mapping[str, Path], metric: str) -> list[Drawing]:
+def figures(runs: Mapping[str, Run], metric: str) -> list[Drawing]:
     """The curves of trainings, in a panel for each ending of their names after the last comma.
 
     Args:
-        works: system (``dilated tanh, T = 500``) → work folder
+        runs: by their systems' names (``dilated tanh, T = 500``)
         metric: the name of what they are scored by; of others there is no figure
     """
     progress = PROGRESS.get(metric)
     if progress is None:
         return []
     panels: dict[str, dict[str, Points]] = {}
-    for name, work in works.items():
-        points = read_points(work / STATISTICS, progress)
+    for name, run in runs.items():
+        points = read_points(run.statistics, progress)
         system, _, panel = name.rpartition(", ")
         if points:
             panels.setdefault(panel if system else "", {})[system or name] = points

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from ..analysis import alignments, channel_attention, length
-from ..analysis.forced_decoding import END, Sentence, TrainedModel
 from ..corpora.running_text import RunningTextPreparation
+from ..decoding.prepared_data import PreparedData
+from ..decoding.translation import END, Sentence, TranslationModel
 from ..errors import InputError
-from ..experiments import results
 from ..experiments.decoding import Generation, decoding_of
-from ..experiments.prepared_data import PreparedData
-from ..experiments.training_statistics import STATISTICS
+from ..experiments.run import Run
 from ..files import read_lines
 from ..samples import spread
 from ..scoring.metrics import Metric
@@ -32,11 +30,11 @@ def example(data: PreparedData, number: int) -> int:
     return spread(len(source_text(data, "test")), number)[:2][-1]
 
 
-def aligned_samples(works: Mapping[str, Path], data: PreparedData, number: int) -> list[Sample]:
+def aligned_samples(runs: Mapping[str, Run], data: PreparedData, number: int) -> list[Sample]:
     """Sentences spread over the test set, and what systems made of them.
 
     Args:
-        works: system → work folder, in which the test set was translated
+        runs: by their systems' names; each has translated the test set
         data: that of one of them; their texts are the same
         number: how many sentences
     """
@@ -44,8 +42,8 @@ def aligned_samples(works: Mapping[str, Path], data: PreparedData, number: int) 
     sources = source_text(data, "test")
     references = Generation().references(data, "test").text[0]
     chosen = spread(len(sources), number)
-    hypotheses = {name: list(read_lines(work / "generate" / f"test.{language}")) for name, work in works.items()}
-    aligned = {name: hypothesis_alignments(work, chosen) for name, work in works.items()}
+    hypotheses = {name: list(read_lines(run.outputs_folder / f"test.{language}")) for name, run in runs.items()}
+    aligned = {name: hypothesis_alignments(run, chosen) for name, run in runs.items()}
     return [
         Sample(
             sources[index],
@@ -64,31 +62,29 @@ def source_text(data: PreparedData, subset: str) -> list[str]:
     return list(read_lines(raw if raw.is_file() else data.folder / "tokens" / name))
 
 
-def hypothesis_alignments(work: Path, indices: Sequence[int]) -> list[WordAttention]:
+def hypothesis_alignments(run: Run, indices: Sequence[int]) -> list[WordAttention]:
     """The alignments of some of a system's translations of the test set; none where the model does not tell.
 
     The mean of the flows comes first; the end of the sentence is no target word here.
     """
     try:
-        trained, pairs = _translated(work, indices)
+        trained, pairs = _translated(run, indices)
         return [_shown(alignment) for alignment in alignments.align(trained, pairs)] if trained else []
     except InputError as error:
         logger.warning(f"no alignments in the report: {error}")
         return []
 
 
-def _translated(work: Path, indices: Sequence[int]) -> tuple[TrainedModel | None, list[tuple[Sentence, Sentence]]]:
+def _translated(run: Run, indices: Sequence[int]) -> tuple[TranslationModel | None, list[tuple[Sentence, Sentence]]]:
     """A model, and some sentences of the test set with its translations; no model where it is not there any more."""
-    found = results.load(work)
     # Systems of one table may have dictionaries of their own.
-    data = results.prepared_data(found)
-    path = Path(found.get("checkpoint", "").split(":")[0])
-    if data is None or not path.is_file():
+    data = run.data
+    if data is None or run.checkpoint is None:
         return None, []
-    trained, preparation = TrainedModel.load(path, data.folder), data.pairs
+    trained, preparation = TranslationModel.load([run.checkpoint], data.folder), data.pairs
     source, target = preparation.source_lang, preparation.target_lang
     sources = list(read_lines(data.folder / "tokens" / f"test.{source}"))
-    hypotheses = list(read_lines(work / "generate" / f"test.tok.{target}"))
+    hypotheses = list(read_lines(run.outputs_folder / f"test.tok.{target}"))
     return trained, [
         (
             trained.source(preparation.encode_tokens(source, sources[index])),
@@ -105,12 +101,12 @@ def _shown(alignment: alignments.Alignment) -> WordAttention:
     return WordAttention(alignment.source, alignment.target[:-1], {name: rows[:-1] for name, rows in flows.items()})
 
 
-def attention_figures(name: str, work: Path, index: int) -> list[Drawing]:
+def attention_figures(name: str, run: Run, index: int) -> list[Drawing]:
     """What a system attends to in one sentence of the test set: alignment, and the channels of an MC-RNN."""
     prefix = "".join(character if character.isalnum() else "-" for character in name)
     drawn: list[Drawing] = []
     try:
-        trained, pairs = _translated(work, [index])
+        trained, pairs = _translated(run, [index])
         if trained is None:
             return []
         [alignment] = alignments.align(trained, pairs)
@@ -139,17 +135,17 @@ def attention_figures(name: str, work: Path, index: int) -> list[Drawing]:
     return drawn
 
 
-def learning_curves_figure(works: Mapping[str, Path]) -> Drawing:
+def learning_curves_figure(runs: Mapping[str, Run]) -> Drawing:
     """The learning curves of one or several trainings; those of language models as perplexity or bits per character.
 
     Args:
-        works: the name that the figure shows → the work folder, which holds a ``train.jsonl``
+        runs: the name that the figure shows → a run that has a ``train.jsonl``
 
     Raises:
         InputError: a ``train.jsonl`` is missing or damaged.
     """
-    of_works = {name: curves.LearningCurves.load(work / STATISTICS) for name, work in works.items()}
-    measure = _measure_of(works.values())
+    of_works = {name: curves.LearningCurves.load(run.statistics) for name, run in runs.items()}
+    measure = _measure_of(runs.values())
     what = "Loss in bits" if measure is curves.LOSS else measure.label.capitalize()
     return Drawing(
         title="Learning curves",
@@ -159,24 +155,22 @@ def learning_curves_figure(works: Mapping[str, Path]) -> Drawing:
     )
 
 
-def _measure_of(works: Iterable[Path]) -> curves.Measure:
+def _measure_of(runs: Iterable[Run]) -> curves.Measure:
     """What the losses of trainings are drawn as: bits where they are not all of one kind of running text."""
     units = set()
-    for work in works:
-        data = results.prepared_data(results.load(work))
-        preparation = None if data is None else data.preparation
+    for run in runs:
+        preparation = None if run.data is None else run.data.preparation
         units.add(preparation.units if isinstance(preparation, RunningTextPreparation) else "")
     return curves.MEASURES.get(units.pop(), curves.LOSS) if len(units) == 1 else curves.LOSS
 
 
-def length_figures(works: Mapping[str, Path], data: PreparedData, metric: Metric) -> list[Drawing]:
+def length_figures(runs: Mapping[str, Run], data: PreparedData, metric: Metric) -> list[Drawing]:
     """Scores by source length; differences are to the first system. None where a metric is not made of sentences."""
-    decoding = decoding_of(metric)
-    references = decoding.references(data, "test")
+    references = decoding_of(metric).references(data, "test")
     lengths = [
         max(1, len(line.split())) for line in read_lines(data.folder / "tokens" / f"test.{data.pairs.source_lang}")
     ]
-    systems = {name: decoding.read(work / "generate", data, "test") for name, work in works.items()}
+    systems = {name: run.outputs(metric, data, "test") for name, run in runs.items()}
     # Two thirds of a test set may be shorter than the first of the paper's bounds.
     bounds = length.BOUNDS if max(lengths) > length.BOUNDS[1] else (6, 8, 10, 12, 15)
     try:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from ..corpora.running_text import RunningTextPreparation
-from ..experiments import results
+from ..experiments.run import Run
 from ..files import read_lines
 from ..scoring.metrics import read_numbers
 from .page import Drawing
@@ -20,19 +19,18 @@ LENGTHS = range(8, 31)
 """Tokens of a line that is shown; a longer one is cut off."""
 
 
-def surprise_figures(works: Mapping[str, Path]) -> list[Drawing]:
+def surprise_figures(runs: Mapping[str, Run]) -> list[Drawing]:
     """One line of the test set; nothing where no language model has read it, as it is now, or its data is not
     there any more.
 
     Args:
-        works: system → work folder, of the same data
+        runs: by their systems' names, of the same data
     """
     lines: list[str] = []
     read: dict[str, list[list[float]]] = {}
-    for name, work in works.items():
-        path = work / "generate" / "test.log_probabilities.txt"
-        found = results.load(work)
-        data = results.prepared_data(found) if results.is_evaluated(found) else None
+    for name, run in runs.items():
+        path = run.outputs_folder / "test.log_probabilities.txt"
+        data = run.data if run.is_evaluated else None
         if path.is_file() and data is not None and isinstance(data.preparation, RunningTextPreparation):
             lines = list(read_lines(data.folder / "tokens" / "test.txt"))
             read[name] = read_numbers(path)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from ..errors import InputError
-from ..experiments import results
+from ..decoding.prepared_data import PreparedData
 from ..experiments.decoding import decoding_of
-from ..experiments.prepared_data import PreparedData
+from ..experiments.run import Run
 from ..scoring.metrics import Metric, metric_named
 from ..scoring.significance import Comparison
 
@@ -43,16 +41,13 @@ class Measure(ABC):
         return self.title
 
     @abstractmethod
-    def figures_of(
-        self, flow: str | None, variant: str | None, work: Path, found: Mapping[str, Any], small: bool
-    ) -> dict[str, float]:
+    def figures_of(self, flow: str | None, variant: str | None, run: Run, small: bool) -> dict[str, float]:
         """Our figures of one experiment, by column.
 
         Args:
             flow: the attention flow that a row of the table is about; None where it is about a system
             variant: the option of ``fairseq-plugins evaluate`` that sets its results apart; None for none
-            work: the experiment's work folder
-            found: its ``results.json``
+            run: the experiment
             small: whether it is of the small scale, where there is one test set
 
         Raises:
@@ -60,12 +55,10 @@ class Measure(ABC):
         """
 
     @abstractmethod
-    def notes(self, found: Mapping[str, Any]) -> list[str]:
+    def notes(self, run: Run) -> list[str]:
         """How the figures were computed."""
 
-    def compared(
-        self, baseline: Path, work: Path, found: Mapping[str, Any], columns: Sequence[str]
-    ) -> dict[str, Comparison]:
+    def compared(self, baseline: Run, run: Run, columns: Sequence[str]) -> dict[str, Comparison]:
         """Whether a row differs from the baseline of the same seed by more than chance, by column."""
         return {}
 
@@ -73,9 +66,9 @@ class Measure(ABC):
         """``better``, ``worse`` or ``equal``: what a row is that has ``difference`` more than another."""
         return "different" if difference else "equal"
 
-    def systems(self, works: Mapping[str, Path]) -> dict[str, Path]:
-        """What a page shows side by side: the work folders of the rows, by their names."""
-        return dict(works)
+    def systems(self, runs: Mapping[str, Run]) -> dict[str, Run]:
+        """What a page shows side by side: the runs of the rows, by their names."""
+        return dict(runs)
 
 
 class Scores(Measure):
@@ -102,9 +95,8 @@ class Scores(Measure):
         """The key of the number that is given for each of several sets."""
         return next(iter(self._columns.values())).key
 
-    def figures_of(
-        self, flow: str | None, variant: str | None, work: Path, found: Mapping[str, Any], small: bool
-    ) -> dict[str, float]:
+    def figures_of(self, flow: str | None, variant: str | None, run: Run, small: bool) -> dict[str, float]:
+        found = run.results
         if not self._has_several_sets:
             return {name: found[column.key] for name, column in self._columns.items()}
         if variant is not None:
@@ -112,35 +104,32 @@ class Scores(Measure):
             return {name: found["subsets"][f"{name} with {variant}"][self._first] for name in names}
         if small:
             return {"test": found[self._first]}
-        split_of = data_of(work, found).preparation.split_of
+        split_of = run.required_data.preparation.split_of
         sets = {name: found if split_of(name) == "test" else found["subsets"][name] for name in self.sets}
         return {name: scores[self._first] for name, scores in sets.items()}
 
-    def notes(self, found: Mapping[str, Any]) -> list[str]:
+    def notes(self, run: Run) -> list[str]:
         signatures = dict.fromkeys(column.signature for column in self._columns.values())
-        return [f"{self.title}: {found[key]}." for key in signatures if key in found]
+        return [f"{self.title}: {run.results[key]}." for key in signatures if key in run.results]
 
-    def compared(
-        self, baseline: Path, work: Path, found: Mapping[str, Any], columns: Sequence[str]
-    ) -> dict[str, Comparison]:
-        data = data_of(work, found)
-        tokenized = self.metric.tokenized_by(found.get("tokenizer"))
+    def compared(self, baseline: Run, run: Run, columns: Sequence[str]) -> dict[str, Comparison]:
+        data = run.required_data
+        tokenized = self.metric.tokenized_by(run.results.get("tokenizer"))
         if not self._has_several_sets:
             metric = tokenized.only(*(self._columns[name].key for name in columns))
-            compared = self._compared(metric, baseline, work, data, "test")
+            compared = self._compared(metric, baseline, run, data, "test")
             return {name: compared[self._columns[name].key] for name in columns}
         metric = tokenized.only(self._first)
         return {
-            name: self._compared(metric, baseline, work, data, data.preparation.split_of(name))[self._first]
+            name: self._compared(metric, baseline, run, data, data.preparation.split_of(name))[self._first]
             for name in columns
         }
 
     def _compared(
-        self, metric: Metric, baseline: Path, work: Path, data: PreparedData, subset: str
+        self, metric: Metric, baseline: Run, run: Run, data: PreparedData, subset: str
     ) -> dict[str, Comparison]:
-        decoding = decoding_of(metric)
-        theirs, ours = (decoding.read(folder / "generate", data, subset) for folder in (baseline, work))
-        return metric.compare(theirs, ours, decoding.references(data, subset))
+        theirs, ours = (one.outputs(metric, data, subset) for one in (baseline, run))
+        return metric.compare(theirs, ours, decoding_of(metric).references(data, subset))
 
     def comparative(self, column: str, difference: float) -> str:
         return self._columns.get(column, self.metric.main).comparative(difference)
@@ -153,17 +142,15 @@ class Entropies(Measure):
     columns = {"entropy": "entropy"}
     analyses = ("entropy",)
 
-    def figures_of(
-        self, flow: str | None, variant: str | None, work: Path, found: Mapping[str, Any], small: bool
-    ) -> dict[str, float]:
-        content = json.loads((work / "analysis" / "entropy.json").read_text(encoding="utf-8"))
+    def figures_of(self, flow: str | None, variant: str | None, run: Run, small: bool) -> dict[str, float]:
+        content = json.loads((run.folder / "analysis" / "entropy.json").read_text(encoding="utf-8"))
         return {"entropy": content["entropy"][flow]}
 
-    def notes(self, found: Mapping[str, Any]) -> list[str]:
+    def notes(self, run: Run) -> list[str]:
         return ["Forced decoding of the test set's references; natural logarithm; mean over tokens, then sentences."]
 
-    def systems(self, works: Mapping[str, Path]) -> dict[str, Path]:
-        return {"DPN-S2S": next(iter(works.values()))}
+    def systems(self, runs: Mapping[str, Run]) -> dict[str, Run]:
+        return {"DPN-S2S": next(iter(runs.values()))}
 
 
 def measure_named(name: str, sets: Sequence[str] | None = None) -> Measure:
@@ -177,15 +164,3 @@ def measure_named(name: str, sets: Sequence[str] | None = None) -> Measure:
         InputError: there is no such metric.
     """
     return Entropies() if name == Entropies.name else Scores(metric_named(name), sets)
-
-
-def data_of(work: Path, found: Mapping[str, Any]) -> PreparedData:
-    """The data that an experiment was made with.
-
-    Raises:
-        InputError: it is not there any more.
-    """
-    data = results.prepared_data(found)
-    if data is None:
-        raise InputError(f"{work}: its prepared data is not there any more; prepare it again")
-    return data

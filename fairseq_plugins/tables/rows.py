@@ -7,11 +7,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ..errors import InputError
 from ..experiments import configuration as configurations
-from ..experiments import results
+from ..experiments.run import Run
 from ..scoring.significance import Comparison, welch
 from .tables import Row, Table
 
@@ -22,14 +21,12 @@ class SeededRun:
 
     Attributes:
         seed: of its training
-        work: its work folder
-        found: its ``results.json``
+        run: what was trained
         figures: ours, by column
     """
 
     seed: int
-    work: Path
-    found: Mapping[str, Any]
+    run: Run
     figures: Mapping[str, float]
 
 
@@ -80,23 +77,23 @@ def load_runs(table: Table, row: Row, work: Path, seeds: Sequence[int], scale: s
     runs = []
     for seed in seeds:
         folder = work / configuration.dataset / configuration.model / f"seed_{seed}"
-        found = results.load(folder)
-        if "updates" not in found:
+        run = Run(folder)
+        if not run.is_trained:
             raise InputError(f"{folder}: no experiment there; run {table.command}")
-        runs.append(SeededRun(seed, folder, found, figures_of(table, row, folder, found, scale)))
+        runs.append(SeededRun(seed, run, figures_of(table, row, run, scale)))
     return runs
 
 
-def figures_of(table: Table, row: Row, work: Path, found: Mapping[str, Any], scale: str) -> dict[str, float]:
+def figures_of(table: Table, row: Row, run: Run, scale: str) -> dict[str, float]:
     """Our figures of one experiment, by column.
 
     Raises:
         InputError: a set was not evaluated.
     """
     try:
-        return table.measure.figures_of(row.flow, row.variant, work, found, scale == "small")
+        return table.measure.figures_of(row.flow, row.variant, run, scale == "small")
     except (KeyError, FileNotFoundError) as error:
-        raise InputError(f"{work}: {error} is missing there; run {table.command}") from None
+        raise InputError(f"{run.folder}: {error} is missing there; run {table.command}") from None
 
 
 def results_of(table: Table, runs: Mapping[str, Sequence[SeededRun]], scale: str) -> list[Result]:
@@ -152,9 +149,9 @@ def _result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], 
     if row.config is None:
         note = row.missing or "quoted by the paper"
         return Result(row.system, row.figures, paper_parameters=row.parameters, note=note)
-    own = runs[row.system]
-    columns = list(own[0].figures)
-    figures = [run.figures for run in own]
+    seeded = runs[row.system]
+    columns = list(seeded[0].figures)
+    figures = [one.figures for one in seeded]
     ours, deviation = _over_seeds(figures, columns)
     significance: dict[str, dict[int, dict[str, Comparison]]] = {}
     over_seeds = {}
@@ -164,11 +161,11 @@ def _result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], 
         # Of a variant there is nothing to compare with.
         if row.variant is None:
             significance[baseline] = {
-                run.seed: table.measure.compared(other.work, run.work, run.found, columns)
-                for run, other in zip(own, runs[baseline], strict=True)
+                one.seed: table.measure.compared(other.run, one.run, columns)
+                for one, other in zip(seeded, runs[baseline], strict=True)
             }
-        if found := p_over_seeds([run.figures for run in runs[baseline]], figures, columns):
-            over_seeds[baseline] = found
+        if p_values := p_over_seeds([one.figures for one in runs[baseline]], figures, columns):
+            over_seeds[baseline] = p_values
     return Result(
         row.system,
         row.figures,
@@ -176,10 +173,10 @@ def _result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], 
         deviation,
         _difference(ours, row) if scale == "paper" else {},
         row.parameters,
-        own[0].found["parameters"],
-        round(statistics.fmean(run.found["updates"] for run in own)),
-        statistics.fmean(run.found["train_seconds"] for run in own) / 3600,
-        {run.seed: run.figures for run in own},
+        seeded[0].run.results["parameters"],
+        round(statistics.fmean(one.run.results["updates"] for one in seeded)),
+        statistics.fmean(one.run.results["train_seconds"] for one in seeded) / 3600,
+        {one.seed: one.figures for one in seeded},
         significance,
         over_seeds,
         note,

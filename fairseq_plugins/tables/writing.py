@@ -17,7 +17,6 @@ from ..experiments.command_line import run_module
 from ..files import atomic_file, write_json
 from ..scoring.metrics import Metric
 from ..versions import add_version_argument
-from .measures import data_of
 from .rows import Result, SeededRun, load_runs, results_of
 from .tables import SCALES, Table, load_table, trainable
 
@@ -71,8 +70,8 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
     """What a reader of the figures has to know."""
     notes = []
     first = next(iter(runs.values()))
-    first_data = data_of(first[0].work, first[0].found).preparation
-    kept = {data_of(own[0].work, own[0].found).preparation.splits["train"]["kept"] for own in runs.values()} - {0}
+    first_data = first[0].run.required_data.preparation
+    kept = {seeded[0].run.required_data.preparation.splits["train"]["kept"] for seeded in runs.values()} - {0}
     numbers = " or ".join(f"{number:,}" for number in sorted(kept))
     notes += [f"Trained on {numbers} {first_data.examples}."] if kept else []
     seeds = [run.seed for run in first]
@@ -83,7 +82,7 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
     if table.recipe is not None:
         notes.append(f"Every row is trained by the recipe '{table.recipe}' (configs/*/*_{table.recipe}.yaml).")
     notes += [f"Ours are without {table.without}."] if table.without is not None else []
-    notes += table.measure.notes(first[0].found)
+    notes += table.measure.notes(first[0].run)
     if table.baselines:
         metric = table.measure.metric
         test = Metric.significance_test if metric is None else metric.significance_test
@@ -206,28 +205,28 @@ def write_report(
     from ..report.surprise import surprise_figures
 
     variants = {row.system for row in table.rows if row.variant is not None}
-    works = table.measure.systems({name: own[0].work for name, own in runs.items() if name not in variants})
+    first = table.measure.systems({name: seeded[0].run for name, seeded in runs.items() if name not in variants})
     # Differences are to the baseline.
-    works = dict(sorted(works.items(), key=lambda item: item[0] not in table.baselines[:1]))
-    data = data_of(next(iter(works.values())), next(iter(runs.values()))[0].found)
-    figures = [sections.learning_curves_figure(works)]
-    figures += progress.figures(works, table.measure.name)
+    first = dict(sorted(first.items(), key=lambda item: item[0] not in table.baselines[:1]))
+    data = next(iter(first.values())).required_data
+    figures = [sections.learning_curves_figure(first)]
+    figures += progress.figures(first, table.measure.name)
     is_of_pairs = data.preparation.kind == "pairs"
     if table.measure.metric is not None and is_of_pairs:
         # More would hide each other; the last rows are the paper's own systems.
-        some = [list(works)[0], *list(works)[1:][-3:]]
-        figures += sections.length_figures({name: works[name] for name in some}, data, table.measure.metric)
-    last, samples = list(works)[-1], []
+        some = [list(first)[0], *list(first)[1:][-3:]]
+        figures += sections.length_figures({name: first[name] for name in some}, data, table.measure.metric)
+    last, samples = list(first)[-1], []
     if is_of_pairs:
-        samples = sections.aligned_samples(works, data, experiment.SAMPLES)
-        figures += sections.attention_figures(last, works[last], sections.example(data, experiment.SAMPLES))
-    elif len({data_of(own[0].work, own[0].found).folder for own in runs.values()}) == 1:
-        figures += classification.figures(works, data)
-    figures += surprise_figures(works)
-    experiments = [experiment.experiment_of(name, work) for name, work in works.items()]
+        samples = sections.aligned_samples(first, data, experiment.SAMPLES)
+        figures += sections.attention_figures(last, first[last], sections.example(data, experiment.SAMPLES))
+    elif len({seeded[0].run.required_data.folder for seeded in runs.values()}) == 1:
+        figures += classification.figures(first, data)
+    figures += surprise_figures(first)
+    experiments = [experiment.experiment_of(name, run) for name, run in first.items()]
     rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
     shown = page.ReportTable("The table", list(columns), rows, list(notes))
-    subtitle = f"{len(works)} system{'s' if len(works) > 1 else ''}, reproduced with {table.command}"
+    subtitle = f"{len(first)} system{'s' if len(first) > 1 else ''}, reproduced with {table.command}"
     page.write(page.Report(table.title, subtitle, notice, [shown], figures, samples, experiments), path)
 
 

@@ -5,8 +5,8 @@ times 9; at the last ten steps the ten symbols are wanted. Training sequences ar
 values in 0 … 1, the digit is wanted at the last step; where the sequence is longer than 784, noise from U(0, 1) follows
 the pixels, new in each epoch of training and the same whenever a held-out sequence is read.
 
-What is printed of each sequence (``--print-predictions``): the digit, and the natural logarithm of each digit's
-probability; of copy memory the symbols, and the logarithms of the right ones' probabilities.
+What is predicted of each sequence: the digit, and the natural logarithm of each digit's probability; of copy memory the
+symbols, and the logarithms of the right ones' probabilities.
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
@@ -26,7 +26,7 @@ from torch import Tensor
 from ..corpora.generated_sequences import COPIED, PERMUTATION_SEED, PROBLEMS, SYMBOLS
 from ..errors import InputError
 from ..models.options import flag
-from .predictions import OF_CLASSES, check_criterion, print_predictions
+from .predictions import OF_CLASSES, Prediction, check_criterion
 
 WAITING, RECALL = SYMBOLS, SYMBOLS + 1
 _PROBLEMS = ChoiceEnum(list(PROBLEMS))
@@ -44,9 +44,6 @@ class LongMemoryConfig(FairseqDataclass):
     permute: bool = field(default=False, metadata={"help": "pixels in a fixed order drawn at random"})
     epoch_sequences: int = field(
         default=12_800, metadata={"help": "training sequences of copy memory that are called an epoch"}
-    )
-    print_predictions: bool = field(
-        default=False, metadata={"help": "print what is predicted for each sequence of a validation"}
     )
     seed: int = II("common.seed")
 
@@ -176,6 +173,7 @@ class LongMemoryTask(FairseqTask):
     """See the head of this file."""
 
     cfg: LongMemoryConfig
+    data_kind = "generated_sequences"
 
     @classmethod
     def setup_task(cls, cfg: LongMemoryConfig, **unused: Any) -> "LongMemoryTask":
@@ -248,17 +246,14 @@ class LongMemoryTask(FairseqTask):
             found["pixels"], found["labels"], cfg.sequence_length, seed, is_training, order
         )
 
-    def valid_step(
+    def predictions(
         self, sample: dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion
-    ) -> tuple[Any, int, dict[str, Any]]:
-        if not self.cfg.print_predictions:
-            return super().valid_step(sample, model, criterion)
-        model.eval()
-        with torch.no_grad():
-            log_probabilities = criterion.log_probabilities(model, sample)
-            chosen, numbers = log_probabilities.argmax(dim=-1), log_probabilities
-            if self.is_copying:
-                numbers = log_probabilities.gather(-1, sample["target"].unsqueeze(-1)).squeeze(-1)
-            rows = chosen.view(len(chosen), -1).tolist()
-            print_predictions(sample["id"].tolist(), (" ".join(map(str, row)) for row in rows), numbers.tolist())
-            return criterion.of_log_probabilities(log_probabilities, sample)
+    ) -> list[Prediction]:
+        """The digit of each sequence, and the logarithm of each digit's probability; of copy memory the symbols, and
+        the logarithms of the right ones' probabilities."""
+        log_probabilities = criterion.log_probabilities(model, sample)
+        chosen, numbers = log_probabilities.argmax(dim=-1), log_probabilities
+        if self.is_copying:
+            numbers = log_probabilities.gather(-1, sample["target"].unsqueeze(-1)).squeeze(-1)
+        rows = chosen.view(len(chosen), -1).tolist()
+        return [(" ".join(map(str, row)), values) for row, values in zip(rows, numbers.tolist(), strict=True)]

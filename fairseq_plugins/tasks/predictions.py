@@ -1,30 +1,19 @@
-"""Lines that say what a model makes of each example, which ``experiments/predictions.py`` reads.
+"""What a task predicts of an example, and the criterions by which it can.
 
-    C-<number>\t<what is predicted>\t<numbers>
-
-The number is that of the example in its set, from 0; what the others are is said by each task.
+A task that predicts has ``predictions(sample, model, criterion)``: of each example of a batch a :data:`Prediction`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fairseq.criterions import FairseqCriterion
 
 from ..errors import InputError
 
-
-def print_prediction(number: int, predicted: str, numbers: Iterable[float]) -> None:
-    """Writes one line."""
-    print(f"C-{number}\t{predicted}\t{' '.join(f'{value:.6f}' for value in numbers)}")
-
-
-def print_predictions(numbers: Sequence[int], predicted: Iterable[str], values: Iterable[Iterable[float]]) -> None:
-    """Writes a batch."""
-    for number, text, row in zip(numbers, predicted, values, strict=True):
-        print_prediction(number, text, row)
-
+Prediction = tuple[str, list[float]]
+"""What is predicted, and numbers: what they are is said by each task."""
 
 OF_CLASSES = ("log_probabilities", "of_log_probabilities")
 """The methods of a criterion by which classes are predicted."""

@@ -3,17 +3,17 @@
 The data is laid out as fairseq's ``sentence_prediction`` has it: folders ``input0``, for pairs ``input1``, and
 ``label``, and for tagged texts ``tags0`` and ``tags1``. Unlike there the two texts stay apart.
 
-What is printed of each example (``--print-predictions``): the class, and the natural logarithm of each class's
-probability, in the order of the label dictionary.
+What is predicted of each example: the class, and the natural logarithm of each class's probability, in the order of the
+label dictionary.
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
-import torch
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import (
     Dictionary,
@@ -35,12 +35,8 @@ from omegaconf import II, MISSING
 from torch import Tensor
 
 from ..errors import InputError
-from ..files import read_lines
 from .epoch_order import EpochOrderedDataset
-from .predictions import OF_CLASSES, check_criterion, print_predictions
-
-INPUT = "input"
-"""The split that the lines of ``--input-file`` are."""
+from .predictions import OF_CLASSES, Prediction, check_criterion
 
 
 @dataclass
@@ -48,13 +44,6 @@ class SequenceClassificationConfig(FairseqDataclass):
     """The options of ``sequence_classification`` and, since they are the same, of ``sequence_ranking``."""
 
     data: str = field(default=MISSING, metadata={"help": "folder with input0/, label/ …"})
-    print_predictions: bool = field(
-        default=False, metadata={"help": "print what is predicted for each example of a validation"}
-    )
-    input_file: Optional[str] = field(  # noqa: UP045
-        default=None,
-        metadata={"help": "tokenised texts, one a line, of two a tab between them: they are the split 'input'"},
-    )
     seed: int = II("common.seed")
 
 
@@ -62,6 +51,7 @@ class LabelledTextsTask(FairseqTask):
     """What classification and ranking share: dictionaries and texts."""
 
     cfg: SequenceClassificationConfig
+    data_kind = "labelled_texts"
     has_candidates = False
     """Whether the second text is a candidate for the answer to the first."""
 
@@ -112,8 +102,6 @@ class LabelledTextsTask(FairseqTask):
 
     def texts(self, split: str) -> list[FairseqDataset]:
         """The one text of each example or the two, without ends of sentences."""
-        if split == INPUT:
-            return self._texts_of_file()
         found = [self._without_end(name, split, self.dictionary) for name in self.inputs]
         for name, texts in zip(self.inputs, found, strict=True):
             # The sizes may count the end of a sentence.
@@ -136,17 +124,21 @@ class LabelledTextsTask(FairseqTask):
     def _without_end(self, name: str, split: str, dictionary: Dictionary) -> FairseqDataset:
         return StripTokenDataset(self.indexed(name, split, dictionary), dictionary.eos())
 
-    def _texts_of_file(self) -> list[FairseqDataset]:
-        if self.cfg.input_file is None:
-            raise InputError(f"the set '{INPUT}' needs --input-file")
-        sides: list[list[Tensor]] = [[] for _ in self.inputs]
-        for number, line in enumerate(read_lines(self.cfg.input_file), 1):
-            texts = line.split("\t")
-            if len(texts) != len(sides) or not all(map(str.strip, texts)):
-                raise InputError(f"{self.cfg.input_file}, line {number}: {len(sides)} texts were expected")
-            for side, text in zip(sides, texts, strict=True):
-                side.append(self.dictionary.encode_line(text, append_eos=False, add_if_not_exist=False).long())
-        return [ListDataset(side, [len(tokens) for tokens in side]) for side in sides]
+    def dataset_of_texts(self, examples: Sequence[Sequence[str]]) -> FairseqDataset:
+        """A data set of new texts, without labels.
+
+        Args:
+            examples: the tokens of the one text of each, or of both of them
+        """
+        sides = [[self._encoded(text) for text in side] for side in zip(*examples, strict=True)]
+        return self.examples([ListDataset(side, [len(tokens) for tokens in side]) for side in sides])
+
+    def examples(self, texts: list[FairseqDataset]) -> FairseqDataset:
+        """The data set of unlabelled examples with these texts."""
+        raise NotImplementedError
+
+    def _encoded(self, text: str) -> Tensor:
+        return self.dictionary.encode_line(text, append_eos=False, add_if_not_exist=False).long()
 
 
 @register_task("sequence_classification", dataclass=SequenceClassificationConfig)
@@ -161,38 +153,44 @@ class SequenceClassificationTask(LabelledTextsTask):
 
     def load_dataset(self, split: str, combine: bool = False, **unused: Any) -> None:
         texts = self.texts(split)
+        tags = []
+        if self.tag_dictionary is not None:
+            names = [name.replace("input", "tags") for name in self.inputs]
+            tags = [self._without_end(name, split, self.tag_dictionary) for name in names]
+        labels = self._without_end("label", split, self.label_dictionary)
+        target = OffsetTokensDataset(labels, offset=-self.label_dictionary.nspecial)
+        self.datasets[split] = self.examples(texts, tags, target, split == "train")
+
+    def examples(
+        self,
+        texts: list[FairseqDataset],
+        tags: Sequence[FairseqDataset] = (),
+        target: FairseqDataset | None = None,
+        is_training: bool = False,
+    ) -> FairseqDataset:
+        """The data set of examples with these texts, tags and classes."""
         net_input: dict[str, Any] = {}
         for side, text in zip(("src", "other"), texts, strict=False):
             net_input[f"{side}_tokens"] = RightPadDataset(text, pad_idx=self.dictionary.pad())
             net_input[f"{side}_lengths"] = NumelDataset(text)
-        if self.tag_dictionary is not None:
-            if split == INPUT:
-                raise InputError("the model reads a tag for each token, and plain text has none")
-            for number, side in enumerate(("src", "other")[: len(texts)]):
-                tags = self._without_end(f"tags{number}", split, self.tag_dictionary)
-                net_input[f"{side}_tags"] = RightPadDataset(tags, pad_idx=self.tag_dictionary.pad())
+        for side, text in zip(("src", "other"), tags, strict=False):
+            assert self.tag_dictionary is not None
+            net_input[f"{side}_tags"] = RightPadDataset(text, pad_idx=self.tag_dictionary.pad())
         parts = {
             "id": IdDataset(),
             "net_input": net_input,
             "nsentences": NumSamplesDataset(),
             "ntokens": NumelDataset(texts[0], reduce=True),
+            **({} if target is None else {"target": target}),
         }
-        if split != INPUT:
-            labels = self._without_end("label", split, self.label_dictionary)
-            parts["target"] = OffsetTokensDataset(labels, offset=-self.label_dictionary.nspecial)
-        first, *others = (np.asarray(text.sizes) for text in texts)
-        sizes = sum(others, start=first)
-        examples = NestedDictionaryDataset(parts, sizes=[sizes])
-        self.datasets[split] = EpochOrderedDataset(examples, sizes, self.cfg.seed, split == "train")
+        sizes = np.sum([np.asarray(text.sizes) for text in texts], axis=0)
+        dataset = NestedDictionaryDataset(parts, sizes=[sizes])
+        return EpochOrderedDataset(dataset, sizes, self.cfg.seed, is_training)
 
-    def valid_step(
+    def predictions(
         self, sample: dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion
-    ) -> tuple[Any, int, dict[str, Any]]:
-        if not self.cfg.print_predictions:
-            return super().valid_step(sample, model, criterion)
-        model.eval()
-        with torch.no_grad():
-            log_probabilities = criterion.log_probabilities(model, sample)
-            chosen = (self.labels[number] for number in log_probabilities.argmax(dim=-1).tolist())
-            print_predictions(sample["id"].tolist(), chosen, log_probabilities.tolist())
-            return criterion.of_log_probabilities(log_probabilities, sample)
+    ) -> list[Prediction]:
+        """The class of each example, and the logarithm of each class's probability."""
+        log_probabilities = criterion.log_probabilities(model, sample)
+        chosen = log_probabilities.argmax(dim=-1).tolist()
+        return [(self.labels[number], row) for number, row in zip(chosen, log_probabilities.tolist(), strict=True)]

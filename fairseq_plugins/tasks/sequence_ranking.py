@@ -4,7 +4,7 @@ The data is that of labelled texts with two inputs, question and candidate, and 
 In training an example is a right candidate with some wrong ones, drawn anew in each epoch: of its own question and,
 where that has too few, of others. Elsewhere an example is a question with all its candidates.
 
-What is printed of each candidate (``--print-predictions``): its score.
+What is predicted of each candidate is its score.
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
@@ -22,8 +22,8 @@ from fairseq.tasks import register_task
 from ..errors import InputError
 from ..files import read_lines
 from .epoch_order import EpochOrderedDataset
-from .predictions import check_criterion, print_prediction
-from .sequence_classification import INPUT, LabelledTextsTask, SequenceClassificationConfig
+from .predictions import Prediction, check_criterion
+from .sequence_classification import LabelledTextsTask, SequenceClassificationConfig
 
 
 @dataclass
@@ -138,37 +138,42 @@ class SequenceRankingTask(LabelledTextsTask):
         check_criterion(criterion, cfg, "sequence_ranking", "ranking_hinge", ["of_scores"])
         return criterion
 
-    def load_dataset(self, split: str, combine: bool = False, **unused: Any) -> None:
-        """Raises InputError if there is no such set, or nothing in it to learn from."""
+    def load_dataset(self, split: str, combine: bool = False, is_evaluated: bool = False, **unused: Any) -> None:
+        """Loads a set; the training set too has questions with all their candidates where it is evaluated.
+
+        Raises:
+            InputError: there is no such set, or nothing in it to learn from.
+        """
         if self.cfg.negatives < 1:
             raise InputError(f"--negatives must be at least 1, not {self.cfg.negatives}")
-        questions, candidates = self.texts(split)
-        if split == INPUT:
-            is_right, groups = None, np.arange(len(questions))
-        else:
-            labels = self.indexed("label", split, self.label_dictionary)
-            right = self.label_dictionary.index("1")
-            is_right = np.array([int(labels[line][0]) == right for line in range(len(labels))])
-            names = list(read_lines(Path(self.cfg.data) / "group" / f"{split}.txt"))
-            numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-            groups = np.array([numbers[name] for name in names])
-        # An evaluation takes the training set as any other.
-        is_training = split == "train" and not self.cfg.print_predictions
-        if is_training and is_right is not None and (is_right.all() or not is_right.any()):
+        labels = self.indexed("label", split, self.label_dictionary)
+        right = self.label_dictionary.index("1")
+        is_right = np.array([int(labels[line][0]) == right for line in range(len(labels))])
+        names = list(read_lines(Path(self.cfg.data) / "group" / f"{split}.txt"))
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        groups = np.array([numbers[name] for name in names])
+        is_training = split == "train" and not is_evaluated
+        if is_training and (is_right.all() or not is_right.any()):
             raise InputError(f"{self.cfg.data}: training needs right candidates (label 1) and wrong ones (label 0)")
+        self.datasets[split] = self.examples(self.texts(split), is_right, groups, is_training)
+
+    def examples(
+        self,
+        texts: list[FairseqDataset],
+        is_right: np.ndarray | None = None,
+        groups: np.ndarray | None = None,
+        is_training: bool = False,
+    ) -> FairseqDataset:
+        """The data set of these questions and candidates; each is a question of its own where no group is given."""
+        questions, candidates = texts
+        groups = np.arange(len(questions)) if groups is None else groups
         negatives = self.cfg.negatives if is_training else 0
         pad = self.dictionary.pad()
         dataset = RankingDataset(questions, candidates, is_right, groups, negatives, pad, self.cfg.seed)
-        self.datasets[split] = EpochOrderedDataset(dataset, dataset.sizes, self.cfg.seed, is_training)
+        return EpochOrderedDataset(dataset, dataset.sizes, self.cfg.seed, is_training)
 
-    def valid_step(
+    def predictions(
         self, sample: dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion
-    ) -> tuple[Any, int, dict[str, Any]]:
-        if not self.cfg.print_predictions:
-            return super().valid_step(sample, model, criterion)
-        model.eval()
-        with torch.no_grad():
-            scores = model(**sample["net_input"]).float()
-            for number, score in zip(sample["id"].tolist(), scores.tolist(), strict=True):
-                print_prediction(number, f"{score:.8f}", ())
-            return criterion.of_scores(scores, sample)
+    ) -> list[Prediction]:
+        """The score of each candidate."""
+        return [(f"{score:.8f}", []) for score in model(**sample["net_input"]).float().tolist()]

@@ -30,7 +30,7 @@ def aligned(source: list[str | None], position: dict[int, int]) -> unknown_words
 
 
 def replaced(dictionary: Dictionary, tokens: str, alignment: object, monkeypatch, align_dict=None, **keywords) -> str:
-    monkeypatch.setattr(unknown_words, "_replacement", unknown_words._Replacement(align_dict or {}))
+    monkeypatch.setattr(unknown_words, "_replacement", unknown_words.Replacement(align_dict or {}))
     ids = torch.tensor([dictionary.index(token) for token in tokens.split()])
     new_ids, text, _ = utils.post_process_prediction(ids, "?", alignment, None, dictionary, **keywords)
     assert dictionary.string(new_ids) == text

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from ..checkpoints import architecture, checked_checkpoint, trained_on
 from ..corpora.codec import list_of_texts
-from ..corpora.preparation import Preparation
 from ..corpora.running_text import RunningTextPreparation
 from ..corpora.symbols import check_symbols
 from ..errors import InputError
-from ..files import read_lines, refuse_colon
+from ..files import read_lines
 from ..models.carried_states import CarriedStates
 from ..models.recurrent_language_model import RecurrentLanguageModel
+from .trained_model import TrainedModel, class_of, flushed_denormals
 
 WINDOW = 70
 """Tokens that are read at once; no result depends on it."""
@@ -41,50 +39,27 @@ class Reading:
     outputs: Tensor
 
 
-@dataclass(frozen=True)
-class LanguageModel:
-    """A trained model, the data that it was trained on, and the dictionary of both."""
+class LanguageModel(TrainedModel):
+    """A trained recurrent language model."""
 
-    path: Path
-    model: RecurrentLanguageModel
-    dictionary: Dictionary
-    folder: Path
-    preparation: RunningTextPreparation
-    device: str = "cpu"
+    models: list[RecurrentLanguageModel]
+    preparation_class = RunningTextPreparation
 
     @classmethod
-    def load(cls, path: Path, data: Path | None = None, device: str = "cpu") -> LanguageModel:
-        """Reads a checkpoint.
+    def check_architecture(cls, name: str, path: str | Path) -> None:
+        if not issubclass(class_of(name), RecurrentLanguageModel):
+            raise InputError(f"{path}: '{name}' is no recurrent language model; give a checkpoint of recurrent_lm")
 
-        Args:
-            path: the checkpoint
-            data: the prepared data; None for that of its training
-            device: ``cpu``, ``cuda``, …
+    @property
+    def preparation(self) -> RunningTextPreparation:
+        """How text becomes what the model reads."""
+        assert isinstance(self.data.preparation, RunningTextPreparation)
+        return self.data.preparation
 
-        Raises:
-            InputError: it is not a checkpoint of a recurrent language model, or its data is not there, or another.
-        """
-        state = checked_checkpoint(path)
-        # Looked at before the model is made: a translation model's data is of another kind, which says less.
-        from fairseq.models import ARCH_MODEL_REGISTRY
-
-        if not issubclass(ARCH_MODEL_REGISTRY[str(architecture(state))], RecurrentLanguageModel):
-            raise InputError(
-                f"{path}: '{architecture(state)}' is no recurrent language model; give a checkpoint of recurrent_lm"
-            )
-        folder = data or trained_on(state, str(path))
-        refuse_colon(folder, "the prepared data")
-        preparation = Preparation.load(folder)
-        if not isinstance(preparation, RunningTextPreparation):
-            raise InputError(f"{folder}: a corpus of the kind '{preparation.kind}', but this needs running text")
-        overrides = {"data": str(folder / "bin")}
-        try:
-            [model], _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], overrides)
-        except RuntimeError as error:
-            if "size mismatch" not in str(error):
-                raise
-            raise InputError(f"{path}: the dictionary of {folder} is of another size; give its own data") from None
-        return cls(path, model.eval().to(device), task.source_dictionary, folder, preparation, device)
+    @property
+    def dictionary(self) -> Dictionary:
+        """Of the model's tokens."""
+        return self.source_dictionary
 
     def lines_of(self, subset: str) -> list[str]:
         """A prepared set, its tokens between spaces.
@@ -92,7 +67,7 @@ class LanguageModel:
         Raises:
             InputError: there is none.
         """
-        path = self.folder / "tokens" / f"{self.preparation.split_of(subset)}.txt"
+        path = self.data.folder / "tokens" / f"{self.preparation.split_of(subset)}.txt"
         if not path.is_file():
             known = sorted(file.stem for file in path.parent.glob("*.txt"))
             raise InputError(f"{path}: no such file; the prepared sets are {', '.join(known)}")
@@ -142,13 +117,14 @@ class LanguageModel:
         before = torch.cat([tokens.new_tensor([self.dictionary.eos()]), tokens[:-1]])
         carried = CarriedStates()
         log_probabilities, outputs = [], []
-        for source, target in zip(before.split(window), tokens.split(window), strict=True):
-            source, target = source.to(self.device), target.to(self.device)
-            logits, extra = self.model(source.unsqueeze(0), carried=carried)
-            scores = logits[0].log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
-            log_probabilities.append(scores.gather(1, target.unsqueeze(1)).squeeze(1))
-            output = extra["undropped_output"].squeeze(1)
-            outputs.append(output if keeps_outputs else output[:0])
+        with flushed_denormals():
+            for source, target in zip(before.split(window), tokens.split(window), strict=True):
+                source, target = source.to(self.device), target.to(self.device)
+                logits, extra = self.model(source.unsqueeze(0), carried=carried)
+                scores = logits[0].log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+                log_probabilities.append(scores.gather(1, target.unsqueeze(1)).squeeze(1))
+                output = extra["undropped_output"].squeeze(1)
+                outputs.append(output if keeps_outputs else output[:0])
         return Reading(tokens.to(self.device), torch.cat(log_probabilities), torch.cat(outputs))
 
 

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from .. import __path__ as package_path
+from .. import register
 from ..checkpoints import check_dictionaries, stored_options
+from ..corpora.labelled_texts import LabelledTextsPreparation
 from ..corpora.pairs import PairsPreparation
-from ..corpora.preparation import Preparation
+from ..corpora.preparation import Preparation, find_kind
+from ..corpora.running_text import RunningTextPreparation
 from ..errors import InputError
 from ..files import refuse_colon
-from .configuration import Configuration
 
 USER_DIR = str(Path(package_path[0]).resolve())
 
@@ -42,28 +44,6 @@ class PreparedData:
                 )
         return cls(folder, preparation)
 
-    @classmethod
-    def of(cls, configuration: Configuration, folder: Path | None = None) -> PreparedData:
-        """The data of an experiment.
-
-        Args:
-            configuration: the experiment
-            folder: in the place of the data that the configuration names
-
-        Raises:
-            InputError: it is not prepared.
-        """
-        if folder is None and not configuration.data_folder.exists():
-            heads = configuration.path.with_name("_base.yaml"), configuration.path
-            told = next(
-                (path for path in heads if path.is_file() and "fairseq-plugins prepare" in path.read_text()), None
-            )
-            how = f"as the head of {told} says" if told else "by 'fairseq-plugins prepare' (docs/data.md)"
-            raise InputError(
-                f"{configuration.data_folder}: no such folder; prepare the data {how}, or name another folder by --data"
-            )
-        return cls.load(folder or configuration.data_folder)
-
     @property
     def pairs(self) -> PairsPreparation:
         """How pairs of texts were prepared.
@@ -73,8 +53,20 @@ class PreparedData:
         """
         if not isinstance(self.preparation, PairsPreparation):
             raise InputError(
-                f"{self.folder}: a corpus of the kind '{self.preparation.kind}', "
-                f"but what is done here needs pairs of texts"
+                f"{self.folder}: a corpus of {self.preparation.title}, but what is done here needs pairs of texts"
+            )
+        return self.preparation
+
+    @property
+    def labelled_texts(self) -> LabelledTextsPreparation:
+        """How labelled texts were prepared.
+
+        Raises:
+            InputError: the data is of another kind.
+        """
+        if not isinstance(self.preparation, LabelledTextsPreparation):
+            raise InputError(
+                f"{self.folder}: a corpus of {self.preparation.title}, but what is done here needs labelled texts"
             )
         return self.preparation
 
@@ -138,3 +130,50 @@ class PreparedData:
         """What every fairseq command that reads the data begins with."""
         binarized, *others = self.preparation.fairseq_arguments(self.folder)
         return [binarized, "--user-dir", USER_DIR, *others]
+
+    def check_model(self, arch: str, task: str | None) -> None:
+        """Looks before a training whether the data is of the kind that is read; models, tasks and kinds of a user's own
+        are not refused.
+
+        Args:
+            arch: the architecture
+            task: fairseq's, where the experiment names one
+
+        Raises:
+            InputError: it is of another kind.
+        """
+        register()
+        from fairseq.models import ARCH_MODEL_REGISTRY
+        from fairseq.tasks import TASK_REGISTRY
+
+        task_kind = _kind_read_by(TASK_REGISTRY.get(task))
+        if find_kind(self.preparation.kind) is None or (task is not None and task_kind is None):
+            return
+        kinds = {f"--task {task}": task_kind, f"--arch {arch}": _kind_read_by(ARCH_MODEL_REGISTRY.get(arch))}
+        for reader, kind in kinds.items():
+            if kind is not None and kind != self.preparation.kind:
+                raise InputError(
+                    f"{self.folder}: a corpus of {self.preparation.title}, but {reader} reads {title_of(kind)}; name "
+                    f"other data by --data, or another configuration"
+                )
+
+
+def title_of(kind: str) -> str:
+    """What a corpus of a kind is called."""
+    preparation = find_kind(kind)
+    return kind if preparation is None else preparation.title
+
+
+def _kind_read_by(reader: type | None) -> str | None:
+    """The kind of data that a model or a task of fairseq's reads; None where nobody knows."""
+    from fairseq.models import FairseqEncoderDecoderModel, FairseqLanguageModel
+    from fairseq.tasks.language_modeling import LanguageModelingTask
+    from fairseq.tasks.translation import TranslationTask
+
+    if reader is None:
+        return None
+    if issubclass(reader, (FairseqEncoderDecoderModel, TranslationTask)):
+        return PairsPreparation.kind
+    if issubclass(reader, (FairseqLanguageModel, LanguageModelingTask)):
+        return RunningTextPreparation.kind
+    return getattr(reader, "data_kind", None)

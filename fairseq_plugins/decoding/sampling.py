@@ -8,7 +8,7 @@ import math
 import torch
 
 from ..errors import InputError
-from .evaluation import LanguageModel
+from .language_model import LanguageModel
 
 logger = logging.getLogger(__name__)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import itertools
 import json
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch import Tensor
 from ..errors import InputError
 from ..files import sha256, write_json
 from ..modules.continuous_cache import cache_probabilities, with_cache
-from .evaluation import LanguageModel, Reading
+from .language_model import LanguageModel, Reading
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +56,11 @@ class CacheSettings:
         """The logarithms of probabilities (N,) with the cache."""
         cache = cache_probabilities(reading.outputs, reading.tokens, self.window, self.theta)
         return with_cache(reading.log_probabilities, cache, self.window, self.weight)
+
+    def note(self, tokens: int) -> str:
+        """What to tell the user who has a text of so many tokens read with them."""
+        note = "" if tokens > self.window + 1 else f"; it changes nothing in a text of {tokens:,} tokens"
+        return f"continuous cache: window {self.window}, theta {self.theta}, weight {self.weight}{note}"
 
 
 def search(
@@ -107,3 +113,26 @@ def searched_settings(model: LanguageModel, **given: Any) -> CacheSettings:
     chosen, tried = search(model.read(tokens), **{f"{name}s": (value,) for name, value in given.items()})
     write_json(path, {"chosen": asdict(chosen), **searched, "set": "valid", "tried": tried})
     return chosen
+
+
+def chosen_settings(model: LanguageModel, options: argparse.Namespace) -> CacheSettings | None:
+    """What the options ``--cache…`` say; the rest a search chooses (``--cache``), or is as it is without options.
+
+    Returns:
+        None where no option says anything of a cache.
+
+    Raises:
+        InputError: a number that cannot be.
+    """
+    names = [setting.name for setting in fields(CacheSettings)]
+    values = {name: getattr(options, f"cache_{name}") for name in names}
+    values = {name: value for name, value in values.items() if value is not None}
+    if options.cache and len(values) < len(names):
+        return searched_settings(model, **values)
+    return CacheSettings(**values) if values else None
+
+
+def log_probabilities(model: LanguageModel, tokens: Tensor, settings: CacheSettings | None) -> Tensor:
+    """The natural logarithm of each token's probability (N,), with the cache where there are settings for one."""
+    reading = model.read(tokens, keeps_outputs=settings is not None)
+    return reading.log_probabilities if settings is None else settings.of(reading)

@@ -1,0 +1,12 @@
+"""The one decoder: what a trained model makes of text, in the process that asks.
+
+==================  ===================================================================================================
+``prepared_data``   the folder that a preparation wrote, as a model and fairseq's commands are given it
+``trained_model``   a model out of checkpoints, or an ensemble, with its task and its data
+``translation``     beam search, and what translations are in text; also where attention is looked at
+``classification``  the classes of texts, or scores of candidates
+``language_model``  the probability of each token of a text, in one stream
+``cache``           the continuous cache over a language model
+``sampling``        draws text from a language model
+==================  ===================================================================================================
+"""
