@@ -20,11 +20,11 @@ from pathlib import Path
 import torch
 from gpu_cells import Cell, Figure, Plan
 
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import evaluate, fairseq_commands, train, training_statistics
 from fairseq_plugins.experiments.builtin_corpora import builtin_corpus
-from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.scoring.bleu import SACREBLEU, TOKENIZED
 
 CHECKOUT = Path(__file__).resolve().parents[1]

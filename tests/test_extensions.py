@@ -10,9 +10,9 @@ from types import ModuleType
 import pytest
 
 from fairseq_plugins import extensions
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import evaluate, train
-from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.modules.recurrent import registry
 from tests.commands import run_command
 

@@ -147,7 +147,7 @@ class PreparedData:
         from fairseq.tasks import TASK_REGISTRY
 
         task_kind = _kind_read_by(TASK_REGISTRY.get(task))
-        if find_kind(self.preparation.kind) is None or (task is not None and task_kind is None):
+        if self.preparation.title == Preparation.title or (task is not None and task_kind is None):
             return
         kinds = {f"--task {task}": task_kind, f"--arch {arch}": _kind_read_by(ARCH_MODEL_REGISTRY.get(arch))}
         for reader, kind in kinds.items():

@@ -15,9 +15,6 @@ from typing import Any, Protocol
 
 from .. import register
 from ..command_parser import CommandParser
-from ..corpora.generated_sequences import GeneratedSequencesPreparation
-from ..corpora.labelled_texts import LabelledTextsPreparation
-from ..corpora.pairs import PairsPreparation
 from ..corpora.running_text import RunningTextPreparation
 from ..decoding.prepared_data import PreparedData, title_of
 from ..errors import InputError, nearest
@@ -114,7 +111,7 @@ class Decoding(Protocol):
 class Generation:
     """Beam search, a hypothesis for each sentence."""
 
-    kinds = (PairsPreparation.kind,)
+    kinds = ("pairs",)
     is_divisible = True
 
     def options(self, configuration: Configuration, data: PreparedData, extra: Sequence[str]) -> Any:
@@ -187,7 +184,7 @@ class Generation:
 class Classification:
     """A class, or a score, for each example."""
 
-    kinds = (LabelledTextsPreparation.kind, GeneratedSequencesPreparation.kind)
+    kinds = ("labelled_texts", "generated_sequences")
     is_divisible = True
 
     def options(self, configuration: Configuration, data: PreparedData, extra: Sequence[str]) -> Any:
@@ -241,7 +238,7 @@ class Classification:
 class TextScoring:
     """The logarithm of each token's probability to a language model, in one stream, perhaps with a cache."""
 
-    kinds = (RunningTextPreparation.kind,)
+    kinds = ("running_text",)
     is_divisible = False
 
     def options(self, configuration: Configuration, data: PreparedData, extra: Sequence[str]) -> Any:

@@ -185,7 +185,7 @@ def decoding_options(
         InputError: an option or a value that fairseq's parser does not know, or by which something else would be
             scored.
     """
-    arguments = option_arguments(kind, section, extra)
+    arguments = option_arguments(kind, section, extra) if section else []
     parsed = check(kind, [*data.arguments(), *arguments], section, extra)
     arguments += extra
     if option(arguments, "--num-workers") is None:

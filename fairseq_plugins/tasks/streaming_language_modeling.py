@@ -79,6 +79,7 @@ class WindowsIterator(EpochBatchIterator):
 class StreamingLanguageModelingTask(FairseqTask):
     """See the head of this file."""
 
+    data_kind = "running_text"
     reads_streams = True
 
     def __init__(self, cfg: StreamingLanguageModelingConfig, dictionary: Dictionary) -> None:

@@ -9,8 +9,9 @@ import torch
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor
 
-from fairseq_plugins.analysis.forced_decoding import Sentence, TrainedModel
 from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.decoding.prepared_data import PreparedData
+from fairseq_plugins.decoding.translation import Sentence, TranslationModel
 
 from ..models.tasks import build_architecture, make_task
 
@@ -49,7 +50,7 @@ class GivenDecoder(FairseqIncrementalDecoder):
         return 1024
 
 
-def model_with_attention(kind: str) -> TrainedModel:
+def model_with_attention(kind: str) -> TranslationModel:
     """A model whose attention is the ``identity`` or ``uniform``."""
     task = make_task(40)
     dictionary = task.source_dictionary
@@ -58,21 +59,21 @@ def model_with_attention(kind: str) -> TrainedModel:
     return trained(FairseqEncoderDecoderModel(encoder, GivenDecoder(dictionary, kind)), task, kind)
 
 
-def model_of_architecture(name: str) -> TrainedModel:
+def model_of_architecture(name: str) -> TranslationModel:
     """A small model with random parameters, in float64."""
     torch.manual_seed(3)
     task = make_task(40)
     return trained(build_architecture(name, task).double(), task, name)
 
 
-def trained(model: FairseqEncoderDecoderModel, task: Any, name: str) -> TrainedModel:
-    """What :meth:`TrainedModel.load` would make of a checkpoint; words are w0, w1, …."""
-    preparation = PairsPreparation("de", "en", bpe="none")
-    dictionary = task.source_dictionary
-    return TrainedModel(Path("checkpoint.pt"), name, model.eval(), dictionary, dictionary, Path("data"), preparation)
+def trained(model: FairseqEncoderDecoderModel, task: Any, name: str) -> TranslationModel:
+    """What :meth:`TranslationModel.load` would make of a checkpoint; words are w0, w1, …."""
+    data = PreparedData(Path("data"), PairsPreparation("de", "en", bpe="none"))
+    device = torch.device("cpu")
+    return TranslationModel([Path("checkpoint.pt")], [name], [model.eval()], None, task, data, device)
 
 
-def pair(model: TrainedModel, source: int, target: int, first: int = 0) -> tuple[Sentence, Sentence]:
+def pair(model: TranslationModel, source: int, target: int, first: int = 0) -> tuple[Sentence, Sentence]:
     """A pair of sentences of so many words."""
     return tuple(
         make(" ".join(f"w{(first + i) % 36}" for i in range(length)))

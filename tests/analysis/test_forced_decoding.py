@@ -10,8 +10,6 @@ import pytest
 import torch
 
 from fairseq_plugins.analysis.forced_decoding import (
-    Sentence,
-    TrainedModel,
     add_model_arguments,
     chosen,
     forced_decoding,
@@ -21,6 +19,8 @@ from fairseq_plugins.analysis.forced_decoding import (
 )
 from fairseq_plugins.corpora.codec import Word
 from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.decoding.prepared_data import PreparedData
+from fairseq_plugins.decoding.translation import Sentence, TranslationModel
 from fairseq_plugins.errors import InputError
 
 from .models import model_of_architecture, model_with_attention, pair
@@ -98,25 +98,17 @@ def parsed(*arguments: object) -> argparse.Namespace:
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> TrainedModel:
+def model(tmp_path: Path) -> TranslationModel:
     """A model beside a prepared set ``test`` of two pairs."""
     made = model_with_attention("identity")
     (tmp_path / "tokens").mkdir()
     (tmp_path / "tokens" / "test.de").write_text("w1 w2\nw3\n")
     (tmp_path / "tokens" / "test.en").write_text("w4\nw5 w6 w7\n")
     PairsPreparation("de", "en", bpe="none").save(tmp_path)
-    return TrainedModel(
-        made.path,
-        made.architecture,
-        made.model,
-        made.source_dictionary,
-        made.target_dictionary,
-        tmp_path,
-        PairsPreparation.load(tmp_path),
-    )
+    return replace(made, data=PreparedData(tmp_path, PairsPreparation.load(tmp_path)))
 
 
-def test_pairs_of_a_set_and_of_files(model: TrainedModel, tmp_path: Path) -> None:
+def test_pairs_of_a_set_and_of_files(model: TranslationModel, tmp_path: Path) -> None:
     assert [(s.pieces, t.pieces) for s, t in read_pairs(model, parsed())] == [
         (["w1", "w2"], ["w4"]),
         (["w3"], ["w5", "w6", "w7"]),
@@ -127,7 +119,7 @@ def test_pairs_of_a_set_and_of_files(model: TrainedModel, tmp_path: Path) -> Non
     assert [s.pieces for s in read_sources(model, parsed("--source", tmp_path / "source"))] == [["w9", "w1"]]
 
 
-def test_text_that_cannot_be_used(model: TrainedModel, tmp_path: Path) -> None:
+def test_text_that_cannot_be_used(model: TranslationModel, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--source needs --target"):
         read_pairs(model, parsed("--source", tmp_path / "tokens" / "test.de"))
     with pytest.raises(InputError, match=r"valid\.de: no such file"):
@@ -151,11 +143,12 @@ def test_chosen_sentences() -> None:
 def test_a_file_that_is_no_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "empty.pt").write_text("")
     with pytest.raises(InputError, match="truncated, or not a checkpoint"):
-        TrainedModel.load(tmp_path / "empty.pt")
+        TranslationModel.load([tmp_path / "empty.pt"])
 
 
 def test_words_are_shown_as_they_are_read() -> None:
     made = model_with_attention("identity")
-    moses = replace(made, preparation=PairsPreparation("de", "en", bpe="none", tokenizer="moses"))
+    preparation = PairsPreparation("de", "en", bpe="none", tokenizer="moses")
+    moses = replace(made, data=PreparedData(Path("data"), preparation))
     assert [word.text for word in moses.target("it &apos;s a &lt;b&gt;").words] == ["it", "'s", "a", "<b>"]
     assert [word.text for word in made.target("it &apos;s").words] == ["it", "&apos;s"]

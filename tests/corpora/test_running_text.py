@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fairseq_plugins.corpora.ptb import read_text, set_files
 from fairseq_plugins.corpora.running_text import SPACE, RunningTextPreparation, RunningTextRun
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments.prepared_data import PreparedData
 from tests.commands import CHECKOUT, run_command
 
 TRAIN = " the cat saw <unk> \n the dog saw N cats \n\n a cat \n"

@@ -29,12 +29,11 @@ from fairseq_plugins.command_parser import PROGRAM
 from fairseq_plugins.corpora import labelled_tables, parallel_text
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsRun
 from fairseq_plugins.corpora.pairs import PairsRun
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import configuration
+from fairseq_plugins.experiments import configuration, language_models
 from fairseq_plugins.experiments.configuration import KEYS, SECTIONS
-from fairseq_plugins.experiments.prepared_data import PreparedData
-from fairseq_plugins.experiments.text_scoring import TextScoring
-from fairseq_plugins.language_models import command as language_models
+from fairseq_plugins.experiments.decoding import TextScoring
 from tests.commands import CHECKOUT, run_command, run_in_process, train_in_process
 from tests.corpora.parallel_text import contents, sentences, write
 from tests.documentation.markdown import PAGES, commands, name
@@ -305,9 +304,8 @@ def test_rouge_stemmer(is_stemming: bool, score: float) -> None:
 def test_the_cache_of_a_configuration(tmp_path: Path, running_text: Path) -> None:
     (tmp_path / "model.yaml").write_text("evaluate: {cache-window: 20, cache-theta: 0.5, cache-weight: 0.25}\n")
     data = PreparedData.load(running_text)
-    command = TextScoring().command(configuration.load(tmp_path / "model.yaml"), data, "x.pt", "test", 0, ["--cache"])
-    for part in ("--cache-window 20", "--cache-theta 0.5", "--cache-weight 0.25"):
-        assert part in " ".join(command)
+    options = TextScoring().options(configuration.load(tmp_path / "model.yaml"), data, ["--cache"])
+    assert (options.cache_window, options.cache_theta, options.cache_weight) == (20, 0.5, 0.25)
 
 
 def test_extras_are_installed(tmp_path: Path) -> None:
@@ -451,7 +449,7 @@ COVERED: dict[str, str] = {
     "--beam": "test_records::test_a_run_is_recorded",
     "--cache": "test_language_models::test_scores_cache_and_report",
     "--cache-window": "test_language_models::test_settings_that_are_given_and_searched_ones",
-    "--gen-subset": "test_fairseq_commands::test_generate_command",
+    "--gen-subset": "test_translation::test_a_set_is_translated_as_fairseq_generate_does",
     "--lenpen": "test_recurrent_seq2seq::test_search_options",
     "--max-len-a": "test_translate::test_a_translation_that_is_cut_is_warned_of",
     "--max-len-b": "test_translate::test_a_translation_that_is_cut_is_warned_of",
@@ -516,7 +514,7 @@ CONFIGURATION: dict[str, str] = {
     "recipe": "test_configuration::test_a_recipe_is_chosen_by_name",
     "recipes": "test_configuration::test_a_recipe_is_chosen_by_name",
     "train": "test_fairseq_commands::test_train_command",
-    "generate": "test_fairseq_commands::test_generate_command",
+    "generate": "test_fairseq_commands::test_options_of_generation",
     "data: folder": "test_configuration::test_data_and_work_folders_follow_the_names",
     "evaluate: average": "test_configuration::test_a_file_says_what_differs_from_its_bases",
     "evaluate: metric": "test_extensions::test_a_metric_and_a_layer_go_through_all_scripts",

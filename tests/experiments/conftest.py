@@ -12,8 +12,8 @@ from fairseq_plugins.corpora.generated_sequences import GeneratedSequencesPrepar
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.corpora.running_text import RunningTextPreparation
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.experiments.configuration import Configuration
-from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.files import sha256
 
 CLASSIFIED = ("trec", "sst_5", "sst_2", "imdb", "reviews", "own_labels", "quickstart_classification")

@@ -1,8 +1,8 @@
-"""What fairseq-generate wrote: every sentence, in the order of the set; and the references of a set."""
+"""What was decoded: every sentence, in the order of the set; and the references of a set."""
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,10 +10,18 @@ import pytest
 
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.corpora.preparation import Preparation
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments.decoding import DECODINGS, Decoding, Generation, Hypothesis, decoding_of, hypotheses
-from fairseq_plugins.experiments.prepared_data import PreparedData
-from fairseq_plugins.scoring.metrics import Metric, Outputs, References
+from fairseq_plugins.experiments.decoding import (
+    DECODINGS,
+    Decoded,
+    Decoding,
+    Generation,
+    check_metric,
+    decoding_of,
+    in_order,
+)
+from fairseq_plugins.scoring.metrics import Metric, Outputs, References, metric_named
 
 
 def references_of(data: PreparedData, subset: str) -> References:
@@ -50,39 +58,16 @@ def test_references_are_raw_text_where_there_is_some(data: PreparedData) -> None
         references_of(data, "test2")
 
 
-LOG = [
-    "2026-01-01 | INFO | something",
-    "S-1\tquelle",
-    "H-1\t-0.5\t▁b est",
-    "D-1\t-0.5\tb est",
-    "P-1\t-1.0000 -0.5000",
-    "D-1\t-0.9\tsecond best",
-    "P-1\t-2.0000 -0.5000",
-    "D-0\t-0.1\ta",
-    "D-2\t-0.1\t",
-]
+def test_hypotheses_stand_in_the_order_of_the_set(data: PreparedData) -> None:
+    decoded = Decoded({1: ("b", [-1.0]), 0: ("a", []), 2: ("", [])})
+    assert in_order(decoded, 3, data, "test") == [("a", []), ("b", [-1.0]), ("", [])]
 
 
-def test_hypotheses_stand_in_the_order_of_the_set() -> None:
-    expected = [Hypothesis("a", []), Hypothesis("b est", [-math.log(2), -math.log(2) / 2]), Hypothesis("", [])]
-    assert hypotheses(LOG, 3, "log") == expected, "natural logarithms, where fairseq's are to the base 2"
-
-
-@pytest.mark.parametrize(("count", "first"), [(4, "; the first missing is sentence 4"), (2, "")])
-def test_every_sentence_is_scored(count: int, first: str) -> None:
+@pytest.mark.parametrize(("count", "first"), [(4, "; the first missing is number 4"), (2, "")])
+def test_every_sentence_is_scored(data: PreparedData, count: int, first: str) -> None:
     with pytest.raises(InputError) as raised:
-        hypotheses(LOG, count, "log")
-    assert str(raised.value) == f"log: 3 sentences were translated, but there are {count}{first}"
-
-
-def test_speed(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text(
-        "D-0\t-1\tTranslated words\n"
-        "INFO:fairseq_cli.generate:Translated 1,000 sentences (9 tokens) in 12.5s (80.00 sentences/s, 7 tokens/s)\n",
-        encoding="utf-8",
-    )
-    assert Generation().speed(log) == 80.0
+        in_order(Decoded({number: ("", []) for number in range(3)}), count, data, "test")
+    assert str(raised.value) == f"{data.folder}: 3 sentences of 'test' were decoded, but there are {count}{first}"
 
 
 def test_preparation_decides_about_lower_case(data: PreparedData) -> None:
@@ -120,12 +105,31 @@ def test_data_of_another_kind(data: PreparedData, tmp_path: Path) -> None:
     TestsOwn().save(data.folder)
     other = PreparedData.load(data.folder)
     assert other.arguments()[0] == str(data.folder / "bin")
-    with pytest.raises(InputError, match="a corpus of the kind 'tests_own_for_decoding', but what is done here needs"):
+    with pytest.raises(InputError, match="a corpus of a kind of its own, but what is done here needs"):
         Generation().references(other, "test")
 
 
 def test_every_decoding_does_all_that_is_asked_of_one() -> None:
     asked = [name for name in vars(Decoding) if not name.startswith("_")]
-    assert "command" in asked and "variant" in asked
+    assert "decode" in asked and "kinds" in asked
     for decoding in DECODINGS.values():
-        assert all(callable(getattr(decoding, name, None)) for name in asked), decoding
+        assert all(hasattr(decoding, name) for name in asked), decoding
+
+
+def test_metrics(data: PreparedData, text_data: PreparedData, toy_perplexity: Metric) -> None:
+    for good, bad, kind, needs in (
+        (data, text_data, "running text", "pairs of texts"),
+        (text_data, data, "pairs of texts", "running text"),
+    ):
+        metric = metric_named("bleu" if good is data else "perplexity")
+        check_metric(good, metric)
+        with pytest.raises(InputError) as raised:
+            check_metric(bad, metric)
+        assert str(raised.value) == (
+            f"{bad.folder}: a corpus of {kind}, but the metric '{metric.name}' scores what is made of {needs}; name "
+            f"another metric in the configuration (evaluate: metric), or prepare the data for it"
+        )
+    check_metric(data, toy_perplexity)
+    own = dataclasses.replace(data, preparation=Preparation(metric="bleu"))
+    own.preparation.kind = "a_users_own"
+    check_metric(own, metric_named("bleu"))

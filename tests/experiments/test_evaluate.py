@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from fairseq_plugins.checkpoints import read_checkpoint
 from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import evaluate, fairseq_commands, processes, results
-from fairseq_plugins.experiments.decoding import Generation
-from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.experiments import evaluate
+from fairseq_plugins.experiments.decoding import Decoded, Generation, Request
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.scoring.bleu import Bleu
 
 from .test_configuration import write
@@ -48,19 +48,17 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     """What else is to be done while a set is decoded."""
     others: list[Callable[[], None]] = []
 
-    def run(command: Sequence[str], on_line: Callable[[str], object], stderr: int | None = None) -> int:
-        if fairseq_commands.option(command, "--gen-subset") is None:
-            return 1
-        for number in range(SENTENCES):
-            on_line(f"S-{number}\tde1\nD-{number}\t-1\ten{number}\nP-{number}\t-1 -1\n")
+    def decode(self: Generation, request: Request, number: int, count: int, progress: Callable) -> Decoded:
+        assert request.decoding == "generate"
+        decoded = Decoded(seconds=1.0)
+        for sentence in range(SENTENCES):
+            decoded.hypotheses[sentence] = (f"en{sentence}", [-1.0, -1.0])
+            progress()
             while others:
                 others.pop()()
-        return 0
+        return decoded
 
-    def lines(command: Sequence[str], on_line: Callable[[str], object], stderr: int | None = None) -> int:
-        return run(command, lambda text: [on_line(line + "\n") for line in text.splitlines()], stderr)
-
-    monkeypatch.setattr(processes, "run", lines)
+    monkeypatch.setattr(Generation, "decode", decode)
     return others
 
 
@@ -80,8 +78,8 @@ def test_two_evaluations_at_once(
     results = json.loads((tmp_path / "work" / "results.json").read_text(encoding="utf-8"))
     assert "bleu_tokenized" in results and set(results["subsets"]) == {"nist05"}
     for name in "test", "test1":
-        log = (tmp_path / "work" / "generate" / f"{name}.log").read_text(encoding="utf-8")
-        assert log.count("D-0") == log.count("D-2") == 1, "each log is of one evaluation"
+        tokens = (tmp_path / "work" / "generate" / f"{name}.tok.en").read_text(encoding="utf-8")
+        assert tokens == "en0\nen1\nen2\n", "each file is of one evaluation"
 
 
 def test_unknown_words_that_stay_are_said_on_the_screen(
@@ -90,17 +88,18 @@ def test_unknown_words_that_stay_are_said_on_the_screen(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    decoded = processes.run
     said = "--replace-unk: 2 unknown words stay, because nobody knows them"
+    decode = Generation.decode
 
-    def run(command: Sequence[str], on_line: Callable[[str], object], stderr: int | None = None) -> int:
-        on_line(f"2026-01-01 | WARNING | fairseq_plugins.patches.unknown_words | {said}\n")
-        return decoded(command, on_line, stderr)
+    def warn(self: Generation, *arguments: Any) -> Decoded:
+        decoded = decode(self, *arguments)
+        decoded.warnings.append(said)
+        return decoded
 
     evaluate.main(arguments)
     assert "warning" not in capsys.readouterr().out
-    monkeypatch.setattr(processes, "run", run)
-    evaluate.main([*arguments, "--replace-unk"])
+    monkeypatch.setattr(Generation, "decode", warn)
+    evaluate.main(arguments)
     assert f"\nwarning: {said}\n" in capsys.readouterr().out
 
 
@@ -123,18 +122,8 @@ def test_other_dictionaries_are_refused(
         evaluate.main(arguments)
 
 
-def test_the_limits_of_the_checkpoint_hold(
-    arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "work" / "checkpoints" / "checkpoint_best.pt"
-    state = read_checkpoint(path)
-    for told, expected in (20_000, "20000"), (512, None):
-        state["cfg"]["model"] |= {"max_source_positions": told, "max_target_positions": told}
-        torch.save(state, tmp_path / "other.pt")
-        evaluate.main([*arguments, "--checkpoint", str(tmp_path / "other.pt")])
-        command = shlex.split(next(line for line in capsys.readouterr().out.splitlines() if "fairseq-generate" in line))
-        for side in "source", "target":
-            assert fairseq_commands.option(command, f"--max-{side}-positions") == expected
+def refuse(message: str) -> None:
+    raise InputError(message)
 
 
 def test_a_failed_decoding_keeps_what_was_there(
@@ -143,12 +132,8 @@ def test_a_failed_decoding_keeps_what_was_there(
     evaluate.main(arguments)
     before = {path: path.read_bytes() for path in (tmp_path / "work").rglob("*") if path.is_file()}
 
-    def run(command: Sequence[str], on_line: Callable[[str], object], stderr: int | None = None) -> int:
-        on_line("Exception: Size of sample #1 is invalid\n")
-        return 1
-
-    monkeypatch.setattr(processes, "run", run)
-    with pytest.raises(InputError, match="^fairseq-generate ended with exit status 1: Exception: Size of sample #1 is"):
+    meanwhile.append(lambda: refuse("sentence 1 of 'test' has 2,000 tokens"))
+    with pytest.raises(InputError, match="^sentence 1 of 'test' has 2,000 tokens$"):
         evaluate.main(arguments)
     assert {path: path.read_bytes() for path in before} == before
 
@@ -158,10 +143,10 @@ def test_a_training_that_goes_on_meanwhile(
 ) -> None:
     evaluate.main(arguments)
     before = {path: path.read_bytes() for path in (tmp_path / "work" / "generate").iterdir()}
-    meanwhile.append(lambda: results.write(tmp_path / "work", {"updates": 60_000}))
+    meanwhile.append(lambda: Run(tmp_path / "work").write({"updates": 60_000}))
     with pytest.raises(InputError, match="work: the training has gone on meanwhile; evaluate again"):
         evaluate.main(arguments)
-    assert results.load(tmp_path / "work") == {"updates": 60_000}
+    assert Run(tmp_path / "work").results == {"updates": 60_000}
     assert {path: path.read_bytes() for path in before} == before
 
 
@@ -184,7 +169,7 @@ def test_a_crash_while_outputs_are_replaced_leaves_no_scores_of_others(
     arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluate.main(arguments)
-    assert results.is_evaluated(results.load(tmp_path / "work"))
+    assert Run(tmp_path / "work").is_evaluated
 
     def full(*_: object) -> None:
         raise OSError("No space left on device")
@@ -192,7 +177,7 @@ def test_a_crash_while_outputs_are_replaced_leaves_no_scores_of_others(
     monkeypatch.setattr(Generation, "write", full)
     with pytest.raises(OSError, match="No space left"):
         evaluate.main(arguments)
-    assert not results.is_evaluated(results.load(tmp_path / "work"))
+    assert not Run(tmp_path / "work").is_evaluated
 
 
 def prepared_for(arguments: list[str], metric: str, *lines: str) -> None:
@@ -216,14 +201,14 @@ def test_the_tokenizer_of_sacrebleu(
     evaluate.main([*arguments, "--sacrebleu-tokenize", "char"])
     written = capsys.readouterr().out
     assert "|tok:char|" in written and "warning: sacreBLEU" not in written
-    found = results.load(tmp_path / "work")
+    found = Run(tmp_path / "work").results
     assert "|tok:char|" in found["sacrebleu_signature"] and found["tokenizer"] == "char"
     # Not given any more, it is not kept.
     evaluate.main(arguments)
-    assert results.load(tmp_path / "work")["tokenizer"] is None
+    assert Run(tmp_path / "work").results["tokenizer"] is None
     Path(arguments[0]).write_text("train: {arch: rnnsearch_iwslt_de_en}\nevaluate: {sacrebleu-tokenize: char}\n")
     evaluate.main(arguments)
-    assert results.load(tmp_path / "work")["tokenizer"] == "char"
+    assert Run(tmp_path / "work").results["tokenizer"] == "char"
     with pytest.raises(InputError, match="rouge-tokenize is not for BLEU, which the scores are of: leave it out"):
         evaluate.main([*arguments, "--rouge-tokenize", "unicode"])
     Path(arguments[0]).write_text("train: {arch: rnnsearch_iwslt_de_en}\nevaluate: {sacrebleu-tokenize: chars}\n")
@@ -238,7 +223,7 @@ def test_what_rouge_counts(
     evaluate.main(arguments)
     written = capsys.readouterr().out
     assert "ROUGE counts runs of a-z and 0-9, as rouge-score does, since the target language is 'en'" in written
-    assert "|tok:lc,a-z0-9|" in results.load(tmp_path / "work")["rouge_signature"]
+    assert "|tok:lc,a-z0-9|" in Run(tmp_path / "work").results["rouge_signature"]
     evaluate.main([*arguments, "--rouge-tokenize", "unicode"])
     assert "since --rouge-tokenize says so" in capsys.readouterr().out
-    assert "|tok:nfc,lc,unicode-words" in results.load(tmp_path / "work")["rouge_signature"]
+    assert "|tok:nfc,lc,unicode-words" in Run(tmp_path / "work").results["rouge_signature"]

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.decoding.prepared_data import PreparedData
+from fairseq_plugins.decoding.translation import GenerationOptions
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import fairseq_commands as commands
 from fairseq_plugins.experiments import processes
 from fairseq_plugins.experiments.configuration import Configuration
-from fairseq_plugins.experiments.prepared_data import PreparedData
 from tests.commands import CHECKOUT
 
 from .conftest import CLASSIFIED, COPIED, ENTAILED, PIXELS, PREPARATIONS, RANKED
@@ -47,12 +48,12 @@ def test_train_command(tmp_path: Path, data: PreparedData) -> None:
         write(tmp_path, model="train:\n  arch: lstm\n  lr: 1e-3\n  encoder-bidirectional: true\n  cpu: false")
     )
     work = tmp_path / "my work"
-    command = commands.train_command(configuration, data, work, 0, ["--max-epoch", "3"])
+    command = commands.train_command(configuration, data, work, 0, ["--max-epoch", "3"]).words
     assert Path(command[0]).name == "fairseq-train"
     assert command[1:] == [
         *[str(tmp_path / "prepared data" / "bin"), "--user-dir", str(CHECKOUT / "fairseq_plugins")],
         *["--source-lang", "de", "--target-lang", "en", "--save-dir", str(work / "checkpoints")],
-        *["--arch", "lstm", "--lr", "1e-3", "--encoder-bidirectional"],
+        *["--log-format", "json", "--arch", "lstm", "--lr", "1e-3", "--encoder-bidirectional"],
         *["--distributed-world-size", "1", "--cpu", "--max-epoch", "3"],
     ]
     assert f"'{tmp_path}/prepared data/bin'" in processes.shown(command)
@@ -65,33 +66,23 @@ def test_a_board_that_nothing_writes(tmp_path: Path, data: PreparedData, monkeyp
         commands.train_command(configuration, data, tmp_path / "work", 0, [])
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name == "tensorboardX" or None)
     command = commands.train_command(configuration, data, tmp_path / "work", 0, [])
-    assert commands.option(command, "--tensorboard-logdir") == "board"
+    assert command.options.tensorboard_logdir == "board"
 
 
-def test_generate_command(tmp_path: Path, data: PreparedData) -> None:
-    configuration = configurations.load(write(tmp_path, model="generate:\n  beam: 5\n  unkpen: -0.5"))
-    command = commands.generate_command(configuration, data, "a.pt:b.pt", "valid", 0, ["--lenpen", "0.6"])
-    assert Path(command[0]).name == "fairseq-generate"
-    assert command[1:] == [
-        *[str(tmp_path / "prepared data" / "bin"), "--user-dir", str(CHECKOUT / "fairseq_plugins")],
-        *["--source-lang", "de", "--target-lang", "en", "--path", "a.pt:b.pt", "--gen-subset", "valid"],
-        *["--scoring", "unscored", "--beam", "5", "--unkpen", "-0.5", "--cpu", "--lenpen", "0.6"],
-    ]
+def generation(data: PreparedData, configuration: Configuration, *extra: str) -> argparse.Namespace:
+    return commands.decoding_options("generate", data, configuration.generate, extra)[0]
 
 
-def test_a_checkpoint_says_how_long_sentences_may_be(tmp_path: Path, data: PreparedData) -> None:
-    long = {"cfg": {"model": {"max_source_positions": 20_000, "max_target_positions": 30_000}}}
-    longer = {"cfg": None, "args": argparse.Namespace(max_source_positions=25_000, max_target_positions=25_000)}
-    silent: dict = {"cfg": {"model": {}}}
-    assert [commands.longest_sentence(long, side) for side in ("source", "target")] == [20_000, 30_000]
-    limits = commands.position_limits([long, longer])
-    assert limits == ["--max-source-positions", "20000", "--max-target-positions", "25000"]
-    assert commands.position_limits([silent]) == commands.position_limits([long, silent]) == []
-    configuration = configurations.load(write(tmp_path, model="generate: {max-source-positions: 9}"))
-    extra = ["--max-target-positions", "8"]
-    command = commands.generate_command(configuration, data, "a.pt", "test", 0, extra, limits)
-    assert commands.option(command, "--max-source-positions") == "9", "the configuration wins"
-    assert commands.option(command, "--max-target-positions") == "8", "further options win"
+def test_options_of_generation(tmp_path: Path, data: PreparedData) -> None:
+    configuration = configurations.load(write(tmp_path, model="generate:\n  beam: 4\n  unkpen: -0.5\n  lenpen: 2"))
+    parsed = generation(data, configuration, "--lenpen", "0.6")
+    assert (parsed.beam, parsed.unkpen, parsed.lenpen, parsed.num_workers) == (4, -0.5, 0.6, 0)
+    _, arguments = commands.decoding_options("generate", data, configuration.generate, ["--lenpen", "0.6"])
+    assert arguments == ["--beam", "4", "--unkpen", "-0.5", "--lenpen", "2", "--lenpen", "0.6"]
+    options = GenerationOptions.of(parsed, arguments)
+    assert options.generation.beam == 4 and options.batches.max_tokens is None
+    assert "lenpen" in options.task and "beam" in options.task, "a task looks for its own among them"
+    assert generation(data, configuration, "--num-workers", "2").num_workers == 2
 
 
 @pytest.mark.parametrize(
@@ -159,14 +150,19 @@ def test_the_command_line_is_named_for_its_own_values(tmp_path: Path, data: Prep
 def test_a_beam_of_nothing(tmp_path: Path, data: PreparedData, content: str, extra: list[str], expected: str) -> None:
     path = write(tmp_path, model=content)
     with pytest.raises(InputError, match=expected.format(path)):
-        commands.generate_command(configurations.load(path), data, "a.pt", "test", 0, extra)
+        generation(data, configurations.load(path), *extra)
 
 
 SOMETHING_ELSE = {
     "score-reference": ("true", "the references themselves would be scored; for their probabilities take fairseq-gen"),
     "prefix-size": ("3", "the references' first words would be scored as the model's; to go on from them take fairs"),
     "constraints": ("ordered", "a line is text alone here, without constraints; take fairseq-interactive$"),
-    "quiet": ("true", "the outputs are read from what it would leave out$"),
+    "quiet": ("true", "it is about what fairseq-generate prints; take that command$"),
+    "print-alignment": ("hard", "it is about what fairseq-generate prints"),
+    "print-step": ("true", "it is about what fairseq-generate prints"),
+    "retain-iter-history": ("true", "it is about what fairseq-generate prints"),
+    "scoring": ("chrf", "the configuration names the metric"),
+    "skip-invalid-size-inputs-valid-test": ("true", "a part of the sentences would be left out"),
     "num-shards": ("2", "a part of the sentences would be left out; for less memory take a smaller --max-tokens$"),
     "shard-id": ("1", "a part of the sentences would be left out"),
     "distributed-world-size": ("2", "a part of the sentences would be left out"),
@@ -186,7 +182,7 @@ def test_a_best_checkpoint_by_what_is_not_computed(tmp_path: Path, data: Prepare
     expected = "--best-checkpoint-metric bleu: no BLEU is computed in training; add --eval-bleu$"
     with pytest.raises(InputError, match=f"^{path}, line 3: {expected}"):
         commands.train_command(configurations.load(path), data, tmp_path, 0, [])
-    assert commands.train_command(configurations.load(path), data, tmp_path, 0, ["--eval-bleu"])[-1] == "--eval-bleu"
+    assert commands.train_command(configurations.load(path), data, tmp_path, 0, ["--eval-bleu"]).options.eval_bleu
 
 
 @pytest.mark.parametrize("key", SOMETHING_ELSE)
@@ -195,31 +191,32 @@ def test_what_would_score_something_else(tmp_path: Path, data: PreparedData, key
     value, reason = SOMETHING_ELSE[key]
     path = write(tmp_path, model=f"generate:\n  beam: 2\n  {key}: {value}")
     with pytest.raises(InputError, match=f"^{path}, line 3: --{key}: {reason}"):
-        commands.generate_command(configurations.load(path), data, "a.pt", "test", 0, [])
+        generation(data, configurations.load(path))
     path = write(tmp_path, model="generate:\n  beam: 2")
     with pytest.raises(InputError, match=f"^fairseq-generate: --{key}: {reason}"):
-        commands.generate_command(configurations.load(path), data, "a.pt", "test", 0, of_the_command_line(key))
+        generation(data, configurations.load(path), *of_the_command_line(key))
 
 
-@pytest.mark.parametrize("key", SOMETHING_ELSE)
-def test_what_would_translate_something_else(tmp_path: Path, data: PreparedData, key: str) -> None:
-    with pytest.raises(InputError, match=f"^fairseq-interactive: --{key}: {SOMETHING_ELSE[key][1]}"):
-        commands.interactive_command(data, "a.pt", tmp_path / "text", 9, 0, of_the_command_line(key))
-
-
-@pytest.mark.parametrize("key", ["quiet", "num-shards", "shard-id", "distributed-rank"])
+@pytest.mark.parametrize("key", ["num-shards", "shard-id", "distributed-rank", "skip-invalid-size-inputs-valid-test"])
 def test_what_would_predict_something_else(data: PreparedData, key: str) -> None:
     data = dataclasses.replace(data, preparation=PREPARATIONS["trec"])
     with pytest.raises(InputError, match=f"^fairseq-validate: --{key}: {SOMETHING_ELSE[key][1]}"):
-        commands.validate_command(data, "a.pt", "test", 0, of_the_command_line(key))
+        commands.decoding_options("validate", data, {}, of_the_command_line(key))
 
 
 def test_what_scores_nothing_else(tmp_path: Path, data: PreparedData) -> None:
     content = "generate: {score-reference: false, prefix-size: 0, num-shards: 1}"
     configuration = configurations.load(write(tmp_path, model=content))
     extra = ["--sampling", "--nbest", "5", "--lenpen", "2", "--max-source-positions", "9", "--truncate-source"]
-    command = commands.generate_command(configuration, data, "a.pt", "test", 0, extra)
-    assert command[-len(extra) :] == extra
+    parsed = generation(data, configuration, *extra)
+    assert parsed.sampling and parsed.truncate_source and (parsed.nbest, parsed.max_source_positions) == (5, 9)
+
+
+@pytest.mark.parametrize("value", ["0", "-3"])
+def test_a_sentence_of_no_tokens(data: PreparedData, value: str) -> None:
+    expected = f"^fairseq-generate: --max-source-positions {value}: a sentence has at least 1 token$"
+    with pytest.raises(InputError, match=expected):
+        commands.decoding_options("generate", data, {}, [f"--max-source-positions={value}"])
 
 
 @pytest.mark.parametrize(
@@ -237,14 +234,12 @@ def test_what_the_scripts_say_has_other_names_too(
 ) -> None:
     configuration = configurations.load(write(tmp_path, model="generate: {beam: 2}"))
     with pytest.raises(InputError, match=expected):
-        commands.generate_command(configuration, data, "a.pt", "test", 0, extra)
+        generation(data, configuration, *extra)
 
 
-def test_another_set_or_text_than_the_scripts(tmp_path: Path, data: PreparedData) -> None:
+def test_another_set_than_the_scripts(data: PreparedData) -> None:
     with pytest.raises(InputError, match="^--valid-subset cannot be passed on to fairseq-validate: say --subset NAME"):
-        commands.validate_command(data, "a.pt", "test", 0, ["--valid-subset", "valid"])
-    with pytest.raises(InputError, match="^--input cannot be passed on to fairseq-interactive: the text comes on the"):
-        commands.interactive_command(data, "a.pt", tmp_path / "text", 9, 0, ["--input=other"])
+        commands.decoding_options("validate", data, {}, ["--valid-subset", "valid"])
 
 
 @pytest.mark.parametrize(
@@ -265,12 +260,15 @@ def test_validation_that_would_score_the_references(
         commands.train_command(configurations.load(path), data, tmp_path, 0, ["--eval-bleu-args", arguments])
 
 
-def test_a_gpu_where_there_is_none(tmp_path: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "available_gpus", lambda: 0)
-    configuration = configurations.load(write(tmp_path, model="train: {arch: lstm}"))
     with pytest.raises(InputError, match="--gpus 1: PyTorch sees no GPU here; --gpus 0 is the CPU"):
-        commands.generate_command(configuration, data, "a.pt", "test", 1, [])
-    assert commands.decoding_device(None) == commands.decoding_device(0) == ["--cpu"]
+        commands.device_of(1)
+    assert commands.device_of(None) == commands.device_of(0) == "cpu"
+    monkeypatch.setattr(commands, "available_gpus", lambda: 2)
+    assert commands.device_of(None) == commands.device_of(2) == "cuda"
+    with pytest.raises(InputError, match="--gpus 3: PyTorch sees 2 GPU"):
+        commands.device_of(3)
 
 
 def test_more_gpus_than_there_are(tmp_path: Path, data: PreparedData) -> None:
@@ -303,16 +301,15 @@ def test_fairseq_accepts_every_configuration(
         else MODELS_OF_BASES.get(configuration.dataset, "lstm")
     )
     extra = ["--arch", arch] if path.stem.startswith("_base") else []
-    train = commands.train_command(configuration, data, tmp_path, 0, extra)
-    assert commands.option(train, "--seed") == "1"
+    assert commands.train_command(configuration, data, tmp_path, 0, extra).options.seed == 1
     if not configuration.generate:
         return  # neither classes nor probabilities of a text are generated
-    generate = commands.generate_command(configuration, data, "model.pt", "test", 0, [])
+    generate = generation(data, configuration)
     # As the papers: 10 on NIST and for MC-RNN's headlines, else 5.
     is_wide = configuration.dataset in ("nist_zh_en", "gigaword", "quickstart_summarization")
     of_dpn = configuration.dataset == "gigaword" and path.stem.removesuffix("_paper") in ("dpn", "cnn", "_base_dpn")
-    assert commands.option(generate, "--beam") == ("10" if is_wide and not of_dpn else "5")
-    assert commands.option(generate, "--min-len") == ("14" if of_dpn else None)
+    assert generate.beam == (10 if is_wide and not of_dpn else 5)
+    assert generate.min_len == (14 if of_dpn else 1)
 
 
 def test_option() -> None:
@@ -363,43 +360,10 @@ def test_options_of_the_command_line_are_shared_too(tmp_path: Path) -> None:
 def test_train_command_of_several_gpus(tmp_path: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "available_gpus", lambda: 4)
     configuration = configurations.load(CHECKOUT / "configs" / "nist_zh_en" / "dpn.yaml")
-    one, two, four = (commands.train_command(configuration, data, tmp_path, number, []) for number in (1, 2, 4))
+    one, two, four = (commands.train_command(configuration, data, tmp_path, number, []).words for number in (1, 2, 4))
     assert [commands.option(command, "--update-freq") for command in (one, two, four)] == ["4", "2", "1"]
     assert {commands.option(command, "--max-tokens") for command in (one, two, four)} == {"4000"}
     assert [commands.process_count(command) for command in (one, two, four)] == [1, 2, 4]
     assert "--cpu" not in four
     extra = ["--cpu", "--distributed-world-size", "2", "--update-freq", "6"]
-    assert commands.option(commands.train_command(configuration, data, tmp_path, 0, extra), "--update-freq") == "3"
-
-
-@pytest.mark.parametrize(
-    ("longest", "extra", "batch"),
-    [
-        (30, [], ["--max-tokens", "4000"]),
-        (30, ["--max-source-positions", "100000"], ["--max-tokens", "4000"]),
-        (9000, [], ["--max-tokens", "9000"]),
-        (30, ["--batch-size", "7"], []),
-        (30, ["--max-tokens=50"], []),
-    ],
-)
-def test_batches_of_an_interactive_command(
-    data: PreparedData, tmp_path: Path, longest: int, extra: list[str], batch: list[str]
-) -> None:
-    command = commands.interactive_command(data, "model.pt", tmp_path / "text", longest, 0, extra)
-    start = command.index("--buffer-size")
-    assert command[start : start + 2 + len(batch)] == ["--buffer-size", "1024", *batch]
-    assert [command.count(name) for name in ("--max-tokens", "--batch-size")] == [
-        len(batch) // 2,
-        int("--batch-size" in extra),
-    ]
-
-
-@pytest.mark.parametrize("value", ["abc", "1.5", "0", "-3", "²", ""])
-def test_an_option_that_is_no_whole_number(value: str) -> None:
-    with pytest.raises(InputError, match=f"--max-source-positions is '{value}'; give a whole number above 0"):
-        commands.whole_number(["--max-source-positions", value], "--max-source-positions")
-
-
-def test_a_whole_number() -> None:
-    assert commands.whole_number(["--beam", "5", "--beam=7"], "--beam") == 7
-    assert commands.whole_number([], "--beam") is None
+    assert commands.train_command(configuration, data, tmp_path, 0, extra).options.update_freq == [3]

@@ -5,30 +5,41 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from fairseq_plugins.corpora import builtin
 from fairseq_plugins.corpora.preparation import Preparation
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import quickstart, records, results
-from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.experiments import quickstart, records
 from fairseq_plugins.experiments.records import Record
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.scoring.metrics import metric_named
-
-UPDATES = "2026-11-21 02:32:21 | INFO | valid | epoch 001 | valid on 'valid' subset | ppl {} | num_updates {}"
 
 
 def printing(*lines: str, then: str = "") -> list[str]:
     return [sys.executable, "-c", f"print({chr(10).join(lines)!r}, flush=True)\n{then}"]
 
 
-def test_both_trainings_report_their_progress(capsys: pytest.CaptureFixture[str]) -> None:
+def training(folder: Path, *updates: tuple[float, int], options: Sequence[str] = ()) -> list[str]:
+    """A command that writes statistics as a training does, and a line after each."""
+    rows = [{"split": "valid", "epoch": 1, "ppl": ppl, "num_updates": number} for ppl, number in updates]
+    folder.mkdir()
+    path = str(folder / "train.jsonl")
+    program = (
+        f"import json\nfor row in {rows!r}:\n  with open({path!r}, 'a') as file: file.write(json.dumps(row) + '\\n')\n"
+    )
+    return [sys.executable, "-c", f"{program}  print('noise', flush=True)", "--work", str(folder), *options]
+
+
+def test_both_trainings_report_their_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     quickstart.train_side_by_side(
         {
-            "MC-RNN-3": printing("noise", UPDATES.format(2.5, 10), UPDATES.format(1.5, 20)),
-            "RNNSearch": [*printing(UPDATES.format(3.5, 30)), "--max-update", "50"],
+            "MC-RNN-3": training(tmp_path / "a", (2.5, 10), (1.5, 20)),
+            "RNNSearch": training(tmp_path / "b", (3.5, 30), options=["--max-update", "50"]),
         },
         {"MC-RNN-3": 2000, "RNNSearch": 2000},
     )
@@ -113,7 +124,7 @@ def test_a_short_training_is_not_compared(tmp_path: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_another_seed_does_not_go_on_with_a_training(tmp_path: Path, name: str, model: str) -> None:
-    results.write(tmp_path / model, {"seed": 1})
+    Run(tmp_path / model).write({"seed": 1})
     with pytest.raises(InputError, match=f"{model} was trained with seed 1, not 2; name another folder by --work"):
         quickstart.main(["--task", name, "--seed", "2", "--work", str(tmp_path)])
     task = quickstart.TASKS[name]

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
-from fairseq_plugins.experiments import record_groups, records, results
+from fairseq_plugins.experiments import provenance, record_groups, records
 from fairseq_plugins.experiments.configuration import Configuration
-from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.experiments.fairseq_commands import options_of
 from fairseq_plugins.experiments.record_groups import Figure
 from fairseq_plugins.experiments.records import Record
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.package_files import CONFIGURATIONS
 
 SCORES = {
@@ -57,7 +59,8 @@ def trained(work: Path, configuration: Configuration, data: PreparedData, *extra
     command += ["--distributed-world-size", "1", "--cpu", *extra]
     found = {
         "config": str(configuration.path),
-        "command": " ".join(f"'{part}'" for part in command),
+        "data": str(data.folder),
+        "options": options_of(command),
         "parameters": 1701696,
         "updates": 1500,
         "train_seconds": 123.4,
@@ -68,13 +71,13 @@ def trained(work: Path, configuration: Configuration, data: PreparedData, *extra
         "git_revision": "abc",
         "versions": {"torch": "2.13.0"},
     }
-    results.write(work, {**found, **facts})
+    Run(work).write({**found, **facts})
 
 
 def record(
     configuration: Configuration, data: PreparedData, work: Path, average: int = 0, extra: Sequence[str] = (), **scores
 ) -> Path:
-    return records.record(configuration, data, work, average, "test", {**SCORES, **scores}, extra)
+    return records.record(configuration, data, Run(work), average, "test", {**SCORES, **scores}, extra)
 
 
 def test_a_record_says_what_was_run(configuration: Configuration, data: PreparedData, work: Path, root: Path) -> None:
@@ -186,11 +189,11 @@ def test_the_same_run_is_replaced_and_that_of_another_machine_is_not(
 
 
 def test_several_sets_are_one_record(configuration: Configuration, data: PreparedData, work: Path) -> None:
-    records.record(configuration, data, work, 0, "nist04", SCORES)
-    path = records.record(configuration, data, work, 0, "nist05", {**SCORES, "bleu_tokenized": 40.0})
+    records.record(configuration, data, Run(work), 0, "nist04", SCORES)
+    path = records.record(configuration, data, Run(work), 0, "nist05", {**SCORES, "bleu_tokenized": 40.0})
     assert list(records.load(path).scores) == ["nist04", "nist05"]
     trained(work, configuration, data, train_seconds=7.0)
-    assert list(records.load(records.record(configuration, data, work, 0, "nist05", SCORES)).scores) == ["nist05"]
+    assert list(records.load(records.record(configuration, data, Run(work), 0, "nist05", SCORES)).scores) == ["nist05"]
 
 
 def test_what_is_not_trained() -> None:
@@ -207,22 +210,22 @@ def test_one_run() -> None:
 
 def test_what_cannot_be_recorded(configuration: Configuration, data: PreparedData, work: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="leave out --checkpoint"):
-        records.recordable(configuration, work, "some.pt")
-    with pytest.raises(InputError, match="no such file"):
-        records.recordable(configuration, tmp_path / "nothing", None)
-    results.write(tmp_path / "translated", {"bleu_tokenized": 1.0})
+        records.recordable(configuration, Run(work), "some.pt")
     with pytest.raises(InputError, match="tells of no training"):
-        records.recordable(configuration, tmp_path / "translated", None)
+        records.recordable(configuration, Run(tmp_path / "nothing"), None)
+    Run(tmp_path / "translated").write({"bleu_tokenized": 1.0})
+    with pytest.raises(InputError, match="tells of no training"):
+        records.recordable(configuration, Run(tmp_path / "translated"), None)
     other = configurations.load(CONFIGURATIONS / "quickstart" / "rnnsearch.yaml")
     with pytest.raises(InputError, match="was trained with .*mc_rnn_3.yaml, not with .*rnnsearch.yaml"):
-        records.recordable(other, work, None)
+        records.recordable(other, Run(work), None)
     (work / "train.jsonl").write_text('{"split": "valid"}\n{"split": "val\n', encoding="utf-8")
     with pytest.raises(InputError, match="train.jsonl, line 2: not a line of statistics; delete this line"):
-        records.recordable(configuration, work, None)
+        records.recordable(configuration, Run(work), None)
     own = tmp_path / "own.yaml"
     own.write_text("train: {arch: lstm}", encoding="utf-8")
     with pytest.raises(InputError, match="own.yaml is not below"):
-        records.recordable(configurations.load(own), work, None)
+        records.recordable(configurations.load(own), Run(work), None)
 
 
 @pytest.mark.parametrize(
@@ -268,8 +271,8 @@ def test_a_record_makes_the_revision_of_the_next_one_no_other(tmp_path: Path, mo
     author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
     for arguments in (["init", "-q"], ["add", "."], [*author, "commit", "-q", "-m", "first"]):
         subprocess.run(["git", "-C", tmp_path, *arguments], check=True)
-    monkeypatch.setattr(results, "ROOT", tmp_path)
-    revision = results.git_revision()
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    revision = provenance.git_revision()
     for file, ending in zip(files, ("", "-dirty"), strict=True):
         file.write_text("2", encoding="utf-8")
-        assert results.git_revision() == f"{revision}{ending}"
+        assert provenance.git_revision() == f"{revision}{ending}"

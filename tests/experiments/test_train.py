@@ -11,29 +11,33 @@ import torch
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
-from fairseq_plugins.experiments import results, train, training_statistics
+from fairseq_plugins.experiments import train, training_statistics
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.limits import reached_limit
 from fairseq_plugins.package_files import CONFIGURATIONS
 
 PREFIX = "2026-11-21 02:32:21 | INFO |"
 LINES = {
     f"{PREFIX} fairseq_cli.train | num. shared model params: 5,654,448 (num. trained: 5,654,448)": None,
-    f"{PREFIX} train_inner | epoch 001:    20 / 154 loss=10.525, ppl=1473.28, wps=2740.8, num_updates=20": {
+    f'{PREFIX} train_inner | {{"epoch": 1, "update": 0.13, "loss": "10.525", "ppl": "1473.28", "wps": "2740.8", '
+    '"num_updates": "20"}': {
         "split": "train_inner",
         "epoch": 1,
+        "update": 0.13,
         "loss": 10.525,
         "ppl": 1473.28,
         "wps": 2740.8,
         "num_updates": 20,
     },
-    f"{PREFIX} valid | epoch 012 | valid on 'valid' subset | loss 7.714 | ppl 210.04 | best_loss 7.7": {
+    f'{PREFIX} valid | {{"epoch": 12, "valid_loss": "7.714", "valid_ppl": "210.04", "valid_best_loss": "7.7"}}': {
         "split": "valid",
         "epoch": 12,
         "loss": 7.714,
         "ppl": 210.04,
         "best_loss": 7.7,
     },
-    f"{PREFIX} train | epoch 002 | loss 7.62 | num_updates 82 | lr 1e-05 | wall 45": {
+    f'{PREFIX} train | {{"epoch": 2, "train_loss": "7.62", "train_num_updates": "82", "train_lr": "1e-05", '
+    '"train_wall": "45"}': {
         "split": "train",
         "epoch": 2,
         "loss": 7.62,
@@ -42,6 +46,7 @@ LINES = {
         "wall": 45,
     },
     f"{PREFIX} fairseq.trainer | begin training epoch 2": None,
+    f"{PREFIX} fairseq.tasks | {{}}": None,
     "Traceback (most recent call last):": None,
 }
 
@@ -53,11 +58,18 @@ def test_progress_lines_are_numbers(line: str) -> None:
 
 def test_log_and_statistics_files_grow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for part in list(LINES)[:3], list(LINES)[3:]:
-        with train.TrainingLog(tmp_path) as log:
+        with train.TrainingLog(Run(tmp_path)) as log:
             for line in part:
                 log.write(line + "\n")
     everything = "".join(line + "\n" for line in LINES)
-    assert (tmp_path / "train.log").read_text(encoding="utf-8") == everything == capsys.readouterr().out
+    assert (tmp_path / "train.log").read_text(encoding="utf-8") == everything
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1:4] == [
+        "epoch 1, 20 updates: loss 10.525, perplexity 1473.28, words/s 2,741",
+        "epoch 12, 0 updates: development loss 7.714, perplexity 210.04",
+        "epoch 2, 82 updates: epoch's loss 7.620, rate 1e-05",
+    ]
+    assert [shown[0], *shown[4:]] == [line for line, numbers in LINES.items() if numbers is None]
     statistics = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text(encoding="utf-8").splitlines()]
     assert statistics == [numbers for numbers in LINES.values() if numbers]
     assert train.logged_parameters(tmp_path / "train.log") == 5654448
@@ -104,22 +116,22 @@ def test_the_model_that_a_training_starts_from(tmp_path: Path, monkeypatch: pyte
 
 
 def test_results_keep_what_others_wrote(tmp_path: Path) -> None:
-    results.write(tmp_path, {"updates": 5, "seed": 1})
-    results.update(tmp_path, bleu_tokenized=30.5, seed=2)
-    assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8")) == results.load(tmp_path)
-    assert results.load(tmp_path) == {"updates": 5, "seed": 2, "bleu_tokenized": 30.5}
+    Run(tmp_path).write({"updates": 5, "seed": 1})
+    Run(tmp_path).update(bleu_tokenized=30.5, seed=2)
+    assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8")) == Run(tmp_path).results
+    assert Run(tmp_path).results == {"updates": 5, "seed": 2, "bleu_tokenized": 30.5}
     assert sorted(path.name for path in tmp_path.iterdir()) == [".results.lock", "results.json"]
     for content, message in ("{", "results.json: not JSON"), ("[]", "results.json: not the results of an experiment"):
         (tmp_path / "results.json").write_text(content, encoding="utf-8")
         with pytest.raises(InputError, match=message):
-            results.load(tmp_path)
+            Run(tmp_path)
 
 
 def test_results_of_several_sets_at_once(tmp_path: Path) -> None:
     names = [f"test{number}" for number in range(12)]
     with ThreadPoolExecutor(len(names)) as pool:
-        list(pool.map(lambda name: results.update(tmp_path, subsets={name: {"bleu": 1.0}}, **{name: 1}), names))
-    found = results.load(tmp_path)
+        list(pool.map(lambda name: Run(tmp_path).update(subsets={name: {"bleu": 1.0}}, **{name: 1}), names))
+    found = Run(tmp_path).results
     assert set(found) == {"subsets", *names} and set(found["subsets"]) == set(names)
 
 

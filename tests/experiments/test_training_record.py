@@ -11,10 +11,11 @@ import torch
 
 import fairseq_plugins
 from fairseq_plugins.checkpoints import check_dictionaries
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
-from fairseq_plugins.experiments import fairseq_commands, results, train, training_record
-from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.experiments import fairseq_commands, provenance, train, training_record
+from fairseq_plugins.experiments.run import Run, configuration_name
 from fairseq_plugins.experiments.training_record import TrainingRecord
 from fairseq_plugins.package_files import CONFIGURATIONS
 from tests.conftest import TINY_UPDATES
@@ -36,7 +37,7 @@ train:
 
 def record(folder: Path, data: PreparedData, *extra: str, content: str = MODEL) -> TrainingRecord:
     configuration = configurations.load(write(folder, model=content))
-    return TrainingRecord.of(fairseq_commands.train_command(configuration, data, folder, 0, extra), data)
+    return TrainingRecord.of(fairseq_commands.train_command(configuration, data, folder, 0, extra).options, data)
 
 
 @pytest.fixture
@@ -206,7 +207,7 @@ def test_an_interrupted_training_says_what_it_has_come_to(
     work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_train(work, data)
-    updates = results.load(work)["updates"]
+    updates = Run(work).results["updates"]
     (work / "results.json").unlink()
 
     def interrupted(*_: object, **__: object) -> int:
@@ -217,12 +218,12 @@ def test_an_interrupted_training_says_what_it_has_come_to(
     with pytest.raises(KeyboardInterrupt):
         run_train(work, data, "--max-update", str(updates + 10))
     assert capsys.readouterr().err == f"kept: {updates:,} updates, from which the same command goes on\n"
-    assert results.load(work)["updates"] == updates
+    assert Run(work).results["updates"] == updates
 
     # Nothing to go on from.
     with pytest.raises(KeyboardInterrupt):
         run_train(work, data, "--restart")
-    assert capsys.readouterr().err == "" and "updates" not in results.load(work)
+    assert capsys.readouterr().err == "" and "updates" not in Run(work).results
 
 
 @pytest.mark.system
@@ -231,19 +232,19 @@ def test_results_of_an_earlier_moment_are_not_kept(
 ) -> None:
     """A kill can come between a checkpoint and results.json; a failure says what it has come to, too."""
     run_train(work, data)
-    updates = results.load(work)["updates"]
-    results.update(work, bleu=30.0)
+    updates = Run(work).results["updates"]
+    Run(work).update(bleu=30.0)
     run_train(work, data)
-    assert results.load(work)["bleu"] == 30.0, "nothing was trained"
-    results.update(work, updates=updates - 1)
+    assert Run(work).results["bleu"] == 30.0, "nothing was trained"
+    Run(work).update(updates=updates - 1)
     run_train(work, data)
-    assert results.load(work)["updates"] == updates and "bleu" not in results.load(work)
+    assert Run(work).results["updates"] == updates and "bleu" not in Run(work).results
 
-    results.update(work, updates=updates - 1, bleu=30.0)
+    Run(work).update(updates=updates - 1, bleu=30.0)
     monkeypatch.setattr(train.processes, "run", lambda *_, **__: 1)
     with pytest.raises(InputError, match="fairseq-train ended with exit status 1"):
         run_train(work, data, "--max-update", str(updates + 10))
-    assert results.load(work)["updates"] == updates and "bleu" not in results.load(work)
+    assert Run(work).results["updates"] == updates and "bleu" not in Run(work).results
 
 
 @pytest.mark.system
@@ -251,16 +252,16 @@ def test_results_have_the_revision_that_computed_them(
     work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hours later the checkout may have another one."""
-    monkeypatch.setattr(results, "git_revision", lambda: "before")
+    monkeypatch.setattr(provenance, "git_revision", lambda: "before")
 
     def run(*_: object, **__: object) -> int:
-        monkeypatch.setattr(results, "git_revision", lambda: "after")
+        monkeypatch.setattr(provenance, "git_revision", lambda: "after")
         return 1
 
     monkeypatch.setattr(train.processes, "run", run)
     with pytest.raises(InputError, match="fairseq-train ended with exit status 1"):
         run_train(work, data, "--max-update", "100000")
-    assert results.load(work)["git_revision"] == "before"
+    assert Run(work).results["git_revision"] == "before"
 
 
 @pytest.mark.system
@@ -269,12 +270,14 @@ def test_results_name_the_configuration_wherever_they_are_read(
 ) -> None:
     own = CONFIGURATIONS / "trec" / "rcrn.yaml"
     monkeypatch.chdir(CONFIGURATIONS)
-    name = results.configuration_name(Path("trec", "rcrn.yaml"))
-    assert name == "configs/trec/rcrn.yaml" and results.configuration_path({"config": name}) == own
+    name = configuration_name(Path("trec", "rcrn.yaml"))
+    assert name == "configs/trec/rcrn.yaml"
+    Run(work.parent / "other").write({"config": name})
+    assert Run(work.parent / "other").configuration_path == own
     monkeypatch.chdir(work.parent)
     run_train(work, data)
-    assert results.configuration_path(results.load(work)) == work.parent.resolve() / "model.yaml"
-    assert results.configuration_path({}) is None
+    assert Run(work).configuration_path == work.parent.resolve() / "model.yaml"
+    assert Run(work.parent).configuration_path is None
 
 
 @pytest.mark.system

@@ -12,10 +12,10 @@ import pytest
 from fairseq_plugins.checkpoints import check_dictionaries, read_checkpoint
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.corpora.preparation import Preparation
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
-from fairseq_plugins.experiments import results
-from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.experiments.training_record import TrainingRecord
 from fairseq_plugins.files import read_lines, sha256, write_json
 from tests.conftest import TranslationData
@@ -57,7 +57,7 @@ def prepared(folder: Path) -> None:
 # File → what reads it, and whether a cut is certain to be noticed.
 READERS: dict[str, tuple[Callable[[Path], object], bool]] = {
     "preparation.json": (Preparation.load, True),
-    "results.json": (results.load, True),
+    "results.json": (Run, True),
     "training.json": (TrainingRecord.load, True),
     "model.yaml": (lambda folder: configurations.load(folder / "model.yaml"), False),
     "checkpoint.pt": (lambda folder: read_checkpoint(folder / "checkpoint.pt"), True),
@@ -102,7 +102,7 @@ def test_json_of_another_shape(whole: Path, tmp_path: Path) -> None:
             folder = shutil.copytree(whole, tmp_path / "copy")
             (folder / name).write_text(content, encoding="utf-8")
             if name == "results.json" and content.startswith("{"):
-                results.load(folder)
+                Run(folder)
             else:
                 with pytest.raises(InputError, match=name):
                     READERS[name][0](folder)

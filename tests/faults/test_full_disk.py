@@ -15,7 +15,7 @@ import pytest
 
 from fairseq_plugins.corpora.pairs import PairsPreparation, PairsRun
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import results
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.files import atomic_directory, atomic_file, write_json
 from tests.corpora.conftest import no_binarising as no_binarising  # noqa: PLC0414 - a fixture
 from tests.corpora.parallel_text import contents, sentences, write
@@ -135,19 +135,19 @@ def test_files_are_whole_or_as_they_were(tmp_path: Path, disk: FullDisk, before:
 
 
 def test_results_keep_what_they_had(tmp_path: Path, disk: FullDisk) -> None:
-    results.write(tmp_path, {"updates": 5})
+    Run(tmp_path).write({"updates": 5})
 
     def look() -> None:
-        assert results.load(tmp_path) == {"updates": 5}
+        assert Run(tmp_path).results == {"updates": 5}
         assert not list(tmp_path.glob("*.tmp"))
 
     def update() -> None:
         # A lock that cannot be made is tried once more, so that a moment may pass unnoticed.
         (tmp_path / "results.json").write_text('{"updates": 5}', encoding="utf-8")
-        results.update(tmp_path, bleu=30.0)
+        Run(tmp_path).update(bleu=30.0)
 
     assert every_moment(disk, update, look) >= 2
-    assert results.load(tmp_path) == {"updates": 5, "bleu": 30.0}
+    assert Run(tmp_path).results == {"updates": 5, "bleu": 30.0}
 
 
 @pytest.fixture
@@ -183,4 +183,4 @@ def test_json_on_a_real_full_disk(small_disk: Path) -> None:
         write_json(small_disk / "results.json", {"updates": "6" * 100_000})
     assert raised.value.filename == str(small_disk / "results.json")
     assert [path.name for path in small_disk.iterdir()] == ["results.json"]
-    assert results.load(small_disk) == {"updates": 5}
+    assert Run(small_disk).results == {"updates": 5}

@@ -14,7 +14,8 @@ import pytest
 
 from fairseq_plugins.corpora.pairs import PairsPreparation, PairsRun
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import processes, results
+from fairseq_plugins.experiments import processes
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.files import locked
 from tests.corpora.conftest import no_binarising as no_binarising  # noqa: PLC0414 - a fixture
 from tests.corpora.parallel_text import contents, sentences, write
@@ -110,12 +111,12 @@ def test_a_training_and_evaluations_of_several_sets(tmp_path: Path) -> None:
     def evaluate(name: str) -> None:
         for number in range(20):
             with locked(tmp_path / "generate" / f".{name}.lock", "at work"):
-                results.update(tmp_path, subsets={name: {"bleu": number}})
+                Run(tmp_path).update(subsets={name: {"bleu": number}})
 
     started = [in_a_process(lambda name=name: evaluate(name)) for name in names]
     for number in range(20):
-        results.update(tmp_path, updates=number)
+        Run(tmp_path).update(updates=number)
     for process in started:
         process.join()
         assert process.exitcode == 0
-    assert results.load(tmp_path) == {"updates": 19, "subsets": {name: {"bleu": 19} for name in names}}
+    assert Run(tmp_path).results == {"updates": 19, "subsets": {name: {"bleu": 19} for name in names}}

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.report import classification, progress
+from fairseq_plugins.report.page import Drawing
 from fairseq_plugins.report.progress import PROGRESS, draw_progress, read_points
 
 
@@ -35,18 +37,22 @@ def evaluated(work: Path, *predicted: str) -> Path:
     return work
 
 
+def figures(works: dict[str, Path], data: PreparedData) -> list[Drawing]:
+    return classification.figures({name: Run(work) for name, work in works.items()}, data)
+
+
 def test_a_confusion_matrix_of_each_system(data: PreparedData, tmp_path: Path) -> None:
     works = {"RCRN": evaluated(tmp_path / "a", "no", "no", "yes"), "not evaluated": tmp_path / "b"}
-    [drawing] = classification.figures(works, data)
+    [drawing] = figures(works, data)
     assert drawing.title == "RCRN: confusion matrix" and drawing.svg.startswith("<svg")
     figure = classification.draw_confusion([[1, 0], [1, 1]], ["no", "yes"])
     [axis] = figure.axes
     assert [text.get_text() for text in axis.texts] == ["1", "0", "1", "1"]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["no", "yes"]
     (tmp_path / "a" / "results.json").write_text('{"updates": 9}', encoding="utf-8")
-    assert not classification.figures(works, data), "the training has gone on since"
+    assert not figures(works, data), "the training has gone on since"
     with pytest.raises(InputError, match="1 predictions of 3 examples; evaluate it again"):
-        classification.figures({"old": evaluated(tmp_path / "c", "no")}, data)
+        figures({"old": evaluated(tmp_path / "c", "no")}, data)
 
 
 def statistics(path: Path, *records: tuple[str, int, float]) -> Path:
@@ -63,11 +69,12 @@ def test_copy_memory_is_drawn_in_nats_with_a_panel_for_each_length(tmp_path: Pat
     assert read_points(first / "train.jsonl", shown) == [(20, math.log(8)), (40, pytest.approx(math.log(4)))]
     assert [n for n, _ in read_points(again / "train.jsonl", shown)] == [20, 40]
     works = {"tanh, T = 500": first, "LSTM, T = 500": again, "tanh, T = 1000": first, "untrained, T = 500": tmp_path}
-    [drawing] = progress.figures(works, "copy_memory")
+    runs = {name: Run(work) for name, work in works.items()}
+    [drawing] = progress.figures(runs, "copy_memory")
     assert "ln 8" in drawing.caption
     panels = {"T = 500": {"tanh": [(20, 2.0)], "LSTM": [(20, 1.0)]}, "T = 1000": {"tanh": [(20, 2.0)]}}
     figure = draw_progress(panels, shown)
     assert [axis.get_title("left") for axis in figure.axes] == ["T = 500", "T = 1000"]
     assert figure.axes[0].get_ylabel() == "cross-entropy (nats)"
     assert [line.get_ydata()[0] for line in figure.axes[0].get_lines()] == [2.0, 1.0, pytest.approx(math.log(8))]
-    assert progress.figures(works, "bleu") == [] == progress.figures({"untrained": tmp_path}, "accuracy")
+    assert progress.figures(runs, "bleu") == [] == progress.figures({"untrained": Run(tmp_path)}, "accuracy")

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import results
-from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.report import command, experiment, sections
 from fairseq_plugins.report import page as pages
 from fairseq_plugins.report.page import Drawing, Report, ReportTable, Sample
@@ -50,6 +50,8 @@ def work(data: PreparedData, tmp_path: Path) -> Path:
     binarized = f"'{data.folder}/bin'"
     results = {
         "config": str(configuration),
+        "data": str(data.folder),
+        "architecture": "lstm",
         "command": f"fairseq-train {binarized} --arch lstm --lr 1e-3 --save-dir 'a b' --cpu",
         "parameters": 1234567,
         "updates": 5000,
@@ -66,7 +68,7 @@ def work(data: PreparedData, tmp_path: Path) -> Path:
         "sacrebleu_signature": "nrefs:1|tok:13a",
         "decode_sentences_per_second": 42.25,
         "checkpoint": "best.pt",
-        "generate_command": f"fairseq-generate {binarized} --beam 5",
+        "evaluate_command": "fairseq-plugins evaluate corpus/rnn --beam 5",
     }
     (folder / "results.json").write_text(json.dumps(results), encoding="utf-8")
     return folder
@@ -81,8 +83,8 @@ def change(work: Path, **values: Any) -> None:
 
 def test_the_report_of_an_experiment(work: Path) -> None:
     os.utime(work / "results.json", (86400 * 366, 86400 * 366))
-    samples = experiment.spread_samples(work)
-    made = experiment.experiment_report(work, [Drawing("t", "c", "<svg></svg>")], samples)
+    samples = experiment.spread_samples(Run(work))
+    made = experiment.experiment_report(Run(work), [Drawing("t", "c", "<svg></svg>")], samples)
     assert made.title == "corpus/rnn"
     assert made.subtitle == "Architecture lstm, 1,234,567 parameters, 5,000 updates, seed 3"
     assert made.tables == [
@@ -103,7 +105,7 @@ def test_the_report_of_an_experiment(work: Path) -> None:
     assert made.samples == samples
     [shown] = made.experiments
     assert shown.configuration == "train:\n  arch: lstm\n  lr: 1e-3\n"
-    assert list(shown.commands) == ["training", "decoding"]
+    assert list(shown.commands) == ["training", "evaluation"]
     assert shown.environment == {
         "Results of": "1971-01-02",
         "Device": "CPU, 1 thread",
@@ -116,18 +118,18 @@ def test_the_report_of_an_experiment(work: Path) -> None:
 
 
 def test_samples_are_spread_over_the_test_set(work: Path) -> None:
-    samples = experiment.spread_samples(work)
+    samples = experiment.spread_samples(Run(work))
     assert samples == [
         Sample(f"Quelle {n}.", f"reference {n}.", {"rnn": f"hypothesis {n}."}, {}) for n in (0, 2, 4, 6, 8)
     ]
     (work / "generate" / "test.en").unlink()
-    assert experiment.spread_samples(work) == []
+    assert experiment.spread_samples(Run(work)) == []
 
 
 def test_samples_of_an_earlier_checkpoint_are_left_out(work: Path, tmp_path: Path) -> None:
     # As scripts/train.sh leaves results.json when it goes on: without scores.
-    change(work, checkpoint=None, generate_command=None)
-    assert experiment.spread_samples(work) == []
+    change(work, checkpoint=None, evaluate_command=None)
+    assert experiment.spread_samples(Run(work)) == []
     output = tmp_path / "page.html"
     for given in [str(work)], [str(work), f"second={work}"]:
         command.main([*given, "--output", str(output)])
@@ -138,7 +140,7 @@ def test_samples_that_are_not_of_the_data_are_refused(work: Path, data: Prepared
     translation = work / "generate" / "test.en"
     translation.write_text("one\n", encoding="utf-8")
     with pytest.raises(InputError) as raised:
-        experiment.spread_samples(work)
+        experiment.spread_samples(Run(work))
     assert str(raised.value) == (
         f"{translation}: 1 translations of 11 sentences; translate them again with 'fairseq-plugins evaluate'"
     )
@@ -154,11 +156,11 @@ def test_a_table_of_several_sets_and_of_rouge(work: Path, data: PreparedData) ->
         "checkpoint": "best.pt",
     }
     no_bleu = dict.fromkeys(
-        ("bleu_tokenized", "bleu_tokenized_signature", "bleu_sacrebleu", "sacrebleu_signature", "generate_command")
+        ("bleu_tokenized", "bleu_tokenized_signature", "bleu_sacrebleu", "sacrebleu_signature", "evaluate_command")
     )
     paper = {"system": "RNN", "rouge1": 34.65, "rouge2": 16.13, "rougeL": 33.75}
     change(work, **no_bleu, **rouge, paper=paper, subsets={"valid": rouge})
-    scores = experiment.experiment_report(work).tables[0]
+    scores = experiment.experiment_report(Run(work)).tables[0]
     ours = ["35.50 (35.00–36.00)", "17.00 (16.50–17.50)", "33.25 (33.00–33.50)"]
     assert scores.columns == [
         "Set",
@@ -181,7 +183,7 @@ def test_sets_with_names_of_their_own_stand_beside_the_papers_figures(work: Path
     PairsPreparation(source_lang="de", target_lang="en", splits=splits).save(data.folder)
     paper = {"system": "SAN", "nist04": 40.39, "nist05": 40.38}
     change(work, paper=paper, subsets={name: {"bleu_tokenized": 40.0} for name in ("nist05", "nist03")})
-    scores = experiment.experiment_report(work).tables[0]
+    scores = experiment.experiment_report(Run(work)).tables[0]
     column = scores.columns.index("The paper")
     assert [[row[0], *row[column : column + 2]] for row in scores.rows] == [
         ["nist04", "40.39", "−9.89"],
@@ -193,7 +195,7 @@ def test_sets_with_names_of_their_own_stand_beside_the_papers_figures(work: Path
 def test_parts_that_are_not_there_yet_are_left_out(work: Path, data: PreparedData) -> None:
     (work / "train.jsonl").unlink()
     (work / "results.json").write_text(json.dumps({"subsets": {"valid": {"bleu_tokenized": 12.0}}}), encoding="utf-8")
-    made = experiment.experiment_report(work)
+    made = experiment.experiment_report(Run(work))
     assert made.title == "set/model"
     assert [table.heading for table in made.tables] == ["Scores"]
     assert made.tables[0].rows == [["valid", "12.00"]]
@@ -206,8 +208,8 @@ def test_parts_that_are_not_there_yet_are_left_out(work: Path, data: PreparedDat
 
 def test_data_that_is_gone_takes_only_the_samples_along(work: Path, data: PreparedData) -> None:
     (data.folder / "preparation.json").unlink()
-    assert experiment.spread_samples(work) == []
-    assert experiment.experiment_report(work).tables[0].rows[0][0] == "test"
+    assert experiment.spread_samples(Run(work)) == []
+    assert experiment.experiment_report(Run(work)).tables[0].rows[0][0] == "test"
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
@@ -252,12 +254,12 @@ def test_folded_commands_are_the_same_commands() -> None:
 
 
 def test_curves_of_several_trainings_share_a_figure(work: Path) -> None:
-    figure = sections.learning_curves_figure({"first": work, "second": work})
+    figure = sections.learning_curves_figure({"first": Run(work), "second": Run(work)})
     assert figure.title == "Learning curves"
     for text in "first", "second", "updates", "learning rate":
         assert text in figure.svg
     with pytest.raises(InputError, match="train.jsonl: no such file"):
-        sections.learning_curves_figure({"none": work / "generate"})
+        sections.learning_curves_figure({"none": Run(work / "generate")})
 
 
 def test_several_systems_side_by_side(work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -280,12 +282,12 @@ def test_several_systems_side_by_side(work: Path, tmp_path: Path, capsys: pytest
 
     other = tmp_path / "other"
     shutil.copytree(work, other)
-    data = results.prepared_data(results.load(other)).folder
+    data = Run(other).data.folder
     shutil.copytree(data, tmp_path / "other data")
     for path in tmp_path.glob("other data/*/test.*"), (other / "generate").glob("test.*"):
         for file in path:
             file.write_text("".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[:9]), encoding="utf-8")
-    change(other, command=f"fairseq-train '{tmp_path}/other data/bin' --arch lstm", generate_command=None)
+    change(other, data=f"{tmp_path}/other data", evaluate_command=None)
 
     for arguments, message in (
         ([*named, f"third={other}", "--output", str(output)], r"test sets differ \(RNN 11, third 9 sentences\)"),
@@ -306,7 +308,7 @@ def test_a_title_of_ones_own(work: Path, tmp_path: Path) -> None:
 def test_a_metric_of_a_users_own(work: Path, toy_perplexity: Metric) -> None:
     own = {"toy_perplexity": 7.5, "toy_perplexity_signature": "nrefs:1|toy_perplexity"}
     change(work, **own, paper={"toy_perplexity": 9.0})
-    scores = experiment.experiment_report(work).tables[0]
+    scores = experiment.experiment_report(Run(work)).tables[0]
     row = dict(zip(scores.columns, scores.rows[0], strict=True))
     assert (row["toy perplexity"], row["The paper"], row["Difference"]) == ("7.50", "9.00", "−1.50")
     assert scores.notes[-1] == "toy perplexity: nrefs:1|toy_perplexity"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.corpora.pairs import PairsPreparation
-from fairseq_plugins.experiments import results
-from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.decoding.prepared_data import PreparedData
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.report import sections
 
 from ..analysis.models import model_with_attention
@@ -18,11 +18,11 @@ def test_systems_of_a_table_read_their_own_data(tmp_path: Path, monkeypatch: pyt
     """DPN-S2S has a joined dictionary, its baselines have one for each side."""
     loaded = {}
 
-    def load(path: Path, data: Path) -> object:
-        loaded[path.parent.name] = data
+    def load(paths: list[Path], data: Path) -> object:
+        loaded[paths[0].parent.name] = data
         return model_with_attention("identity")
 
-    monkeypatch.setattr(sections.TrainedModel, "load", load)
+    monkeypatch.setattr(sections.TranslationModel, "load", load)
     works = {}
     for name in "joined", "separate":
         data, work = tmp_path / f"{name} data", tmp_path / name
@@ -38,9 +38,9 @@ def test_systems_of_a_table_read_their_own_data(tmp_path: Path, monkeypatch: pyt
             (work / "generate" / file).write_text(f"w1 {name}\n")
         (work / "generate" / "test.log_probabilities.en").write_text("-1 -1 -1\n")
         (work / "model.pt").write_text("")
-        found = {"command": f"fairseq-train '{data}/bin'", "checkpoint": str(work / "model.pt")}
-        results.write(work, found)
-        works[name] = work
+        found = {"data": str(data), "checkpoint": str(work / "model.pt")}
+        Run(work).write(found)
+        works[name] = Run(work)
     [sample] = sections.aligned_samples(works, PreparedData.load(tmp_path / "joined data"), 5)
     assert loaded == {name: tmp_path / f"{name} data" for name in works}
     assert sample.hypotheses == {"joined": "w1 joined", "separate": "w1 separate"}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.experiments import evaluate
-from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.report.experiment import experiment_report
 from tests.commands import train_in_process
 from tests.conftest import TranslationData

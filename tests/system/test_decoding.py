@@ -9,13 +9,13 @@ import pytest
 from fairseq.data.data_utils import post_process
 
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.experiments import evaluate
 from fairseq_plugins.experiments.decoding import Generation
-from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.scoring.bleu import Bleu
 from fairseq_plugins.scoring.metrics import Outputs
-from tests.commands import output_lines, train_in_process
+from tests.commands import output_lines, run_command, train_in_process
 from tests.conftest import TranslationData
 
 MODEL = """
@@ -67,7 +67,9 @@ def test_scores_are_those_of_fairseqs_decoding(
     evaluate.main([str(tmp_path / "model.yaml"), "--work", str(tmp_path / "work"), "--data", str(data.folder)])
 
     generated = tmp_path / "work" / "generate"
-    lines = output_lines((generated / "test.log").read_text(encoding="utf-8"), "D")
+    command = ["fairseq-generate", *data.arguments(), "--path", str(checkpoints / "checkpoint_best.pt"), "--cpu"]
+    command += ["--beam", "2", "--batch-size", "64", "--max-len-a", "1", "--max-len-b", "5", "--min-len", "6"]
+    lines = output_lines(run_command(command).stdout, "D")
     pieces = [lines[number].split("\t")[1] for number in range(101)]
     tokens = [post_process(line, REMOVE_BPE[bpe]) if REMOVE_BPE[bpe] else line for line in pieces]
     assert bpe == "none" or tokens != pieces

@@ -13,8 +13,8 @@ import pytest
 
 from fairseq_plugins.analysis.picked_words import picked_words
 from fairseq_plugins.corpora import builtin
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.experiments import evaluate, predict, train
-from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.report import command as report
 from fairseq_plugins.scoring.metrics import Outputs, References, metric_named

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,7 +25,6 @@ def test_rows_are_compared_by_the_tokenizer_of_their_scores(
     measure = measures.measure_named("bleu", sets)
     monkeypatch.setattr(measure, "_compared", compare)
     data = SimpleNamespace(preparation=SimpleNamespace(split_of=lambda name: name))
-    monkeypatch.setattr(measures, "data_of", lambda work, found: data)
-    found = {"tokenizer": tokenizer} if tokenizer else {}
-    assert list(measure.compared(Path("a"), Path("b"), found, columns)) == columns
+    run = SimpleNamespace(required_data=data, results={"tokenizer": tokenizer} if tokenizer else {})
+    assert list(measure.compared(run, run, columns)) == columns
     assert asked == [tokenizer]

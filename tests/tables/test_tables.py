@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as config
 from fairseq_plugins.experiments import fairseq_commands as commands
-from fairseq_plugins.experiments.prepared_data import PreparedData
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.package_files import ROOT
 from fairseq_plugins.tables.measures import Scores
 from fairseq_plugins.tables.rows import SeededRun, p_over_seeds, results_of
@@ -102,14 +103,14 @@ def test_fairseq_takes_the_options_of_small_scale(
     configuration = config.load(path)
     data = data_for(configuration)
     extra = as_arguments({**small.train_options(path.stem), "seed": 2})
-    command = commands.train_command(configuration, data, tmp_path, 0, extra)
+    command = commands.train_command(configuration, data, tmp_path, 0, extra).words
     assert commands.option(command, "--max-update") == str(small.train["max-update"])
     # fairseq ends a training whose learning rate is not above --stop-min-lr, before its first update too.
     # A warmup begins at 0 unless it is told where.
     first = "--warmup-init-lr" if commands.option(command, "--warmup-updates") else "--lr"
     assert float(commands.option(command, first) or 0) > float(commands.option(command, "--stop-min-lr") or -1)
     if data.preparation.kind == "pairs":
-        commands.generate_command(configuration, data, "x.pt", "test", 0, as_arguments(small.generate))
+        commands.decoding_options("generate", data, configuration.generate, as_arguments(small.generate))
 
 
 def test_rows_whose_data_are_not_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,15 +148,16 @@ def test_p_over_seeds() -> None:
 
 
 def test_averages_and_two_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Scores, "compared", lambda self, baseline, work, found, columns: {})
+    monkeypatch.setattr(Scores, "compared", lambda self, baseline, run, columns: {})
     table = load_table("rcrn_table_1")
     accuracies = {"BiLSTM": [70.0, 71.0, 72.0], "3L-BiLSTM": [75.0, 77.0, 76.0], "RCRN": [80.0, 82.0, 81.0]}
 
     def runs(*sets: str) -> dict[str, list[SeededRun]]:
-        found = {"parameters": 1, "updates": 1, "train_seconds": 1}
+        run = Run(Path())
+        run.results = {"parameters": 1, "updates": 1, "train_seconds": 1}
         return {
             f"{name}, {system}": [
-                SeededRun(seed, Path(), found, {"accuracy": figure + 2 * place}) for seed, figure in enumerate(figures)
+                SeededRun(seed, run, {"accuracy": figure + 2 * place}) for seed, figure in enumerate(figures)
             ]
             for place, name in enumerate(sets)
             for system, figures in accuracies.items()

@@ -13,7 +13,7 @@ import pytest
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
-from fairseq_plugins.experiments import results
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.scoring.bleu import Bleu, bleu
 from fairseq_plugins.scoring.metrics import Outputs, References
 from fairseq_plugins.scoring.rouge import Rouge, corpus_rouge, sentence_rouge
@@ -64,7 +64,7 @@ class Work:
         """One experiment; returns its translations of each set."""
         configuration = configurations.load(path)
         work = self.root / configuration.dataset / configuration.model / f"seed_{seed}"
-        found = {"config": str(path), "command": f"fairseq-train {self.data}/bin --arch x", "parameters": 2_000_000}
+        found = {"config": str(path), "data": str(self.data), "parameters": 2_000_000}
         found |= {
             "updates": 1000 + seed,
             "train_seconds": 3600.0 * seed,
@@ -78,7 +78,7 @@ class Work:
             write(work / "generate" / f"{split}.tok.en", made)
             write(work / "generate" / f"{split}.en", made)
             write(work / "generate" / f"{split}.log_probabilities.en", ["-1"] * len(made))
-            scores = {"checkpoint": "gone.pt", "generate_command": "fairseq-generate x"}
+            scores = {"checkpoint": "gone.pt", "evaluate_command": "fairseq-plugins evaluate x"}
             if self.metric == "rouge":
                 rouge = corpus_rouge(made, [self.references[split]])
                 scores |= {key: round(value.score, 2) for key, value in rouge.scores.items()}
@@ -90,7 +90,7 @@ class Work:
                 found |= scores
             else:
                 found["subsets"] = {**found.get("subsets", {}), name: scores}
-        results.write(work, found)
+        Run(work).write(found)
         write(work / "train.jsonl", [json.dumps({"split": "valid", "epoch": 1, "num_updates": 10, "loss": 2.0})])
         return written
 
@@ -264,7 +264,7 @@ def test_a_metric_of_a_users_own_of_which_less_is_better(tmp_path: Path, monkeyp
         folder = tmp_path / "corpus" / name / "seed_1"
         lines = [" ".join([str(-surprise)] * (2 + number % 3)) for number in range(SENTENCES)]
         write(folder / "generate" / "test.log_probabilities.en", lines)
-        results.update(folder, toy_perplexity=perplexity, toy_perplexity_signature="s")
+        Run(folder).update(toy_perplexity=perplexity, toy_perplexity_signature="s")
     folder = work.table("mine")
     [_, small] = json.loads((folder / "table.json").read_text())["rows"]
     assert small["ours"] == {"toy_perplexity": 2.72} and small["difference"]["toy_perplexity"] == pytest.approx(-6.53)

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.corpora.generated_sequences import GeneratedSequencesPreparation
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration
-from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.files import sha256
-
-from .conftest import recorded
+from tests.experiments.conftest import recorded
 
 
 def test_prepared_data_lacks_a_dictionary(data: PreparedData) -> None:
@@ -30,11 +29,11 @@ def test_the_data_of_a_configuration_is_not_prepared(tmp_path: Path) -> None:
         (tmp_path / name).write_text(content)
     small = configuration.load(tmp_path / "small.yaml")
     with pytest.raises(InputError, match=r"data: no such folder; prepare the data by 'fairseq-plugins prepare'"):
-        PreparedData.of(small)
+        small.prepared_data()
     for name in ("small.yaml", "_base.yaml"):
         (tmp_path / name).write_text("# Data: fairseq-plugins prepare parallel\n" + content)
         with pytest.raises(InputError, match=rf"prepare the data as the head of .*{name} says"):
-            PreparedData.of(small)
+            small.prepared_data()
 
 
 def test_sequences_of_another_problem(tmp_path: Path) -> None:

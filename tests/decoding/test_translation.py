@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from fairseq.dataclass.configs import GenerationConfig
 
 import fairseq_plugins
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from fairseq_plugins.decoding.prepared_data import PreparedData
+from fairseq_plugins.decoding.translation import Generated, GenerationOptions
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments.prepared_data import PreparedData
-from fairseq_plugins.experiments.translate import translate
-from tests.commands import CHECKOUT, train_in_process
+from tests.commands import CHECKOUT, output_lines, run_command, train_in_process
 from tests.conftest import TranslationData
 
 pytestmark = pytest.mark.system  # they share what is prepared or trained in seconds
@@ -46,12 +49,58 @@ def work(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPa
     return folder
 
 
+def translated(checkpoint: Path, lines: Sequence[str], *options: object) -> subprocess.CompletedProcess[str]:
+    """What the command makes of lines."""
+    command = ["python", "-m", "fairseq_plugins", "translate", str(checkpoint), "--gpus", "0", *map(str, options)]
+    return run_command(command, stdin="".join(f"{line}\n" for line in lines))
+
+
+def test_a_line_that_is_too_long_is_empty_and_the_others_are_translated(work: Path) -> None:
+    lines = ["ni na", "", " ".join(["ni"] * 300), "na"]
+    finished = translated(work, lines, "--max-len-b", "2")
+    first, empty, too_long, last = finished.stdout.splitlines()
+    assert first and last and (empty, too_long) == ("", "")
+    assert re.search(
+        r"warning: line 3 has \d+ tokens, but the model takes 90: its translation is empty\n", finished.stderr
+    )
+    assert "warning: the translation of line 1 ends at 2 tokens, its limit; raise --max-len-b\n" in finished.stderr
+    limited = translated(work, lines[:1], "--max-source-positions", "2")
+    assert limited.stdout == "\n" and "but the model takes 2: its translation is empty" in limited.stderr
+
+
+def test_a_set_with_a_sentence_that_is_too_long(work: Path) -> None:
+    model = fairseq_plugins.load(work)
+    assert len(model.dataset("test")) == 101
+    lengths = [len(line.split()) + 1 for line in (work / "data" / "bpe" / "test.xx").read_text().splitlines()]
+    longest = next(number for number, length in enumerate(lengths, 1) if length > 8)
+    with pytest.raises(
+        InputError, match=rf"sentence {longest} of 'test' has {lengths[longest - 1]} tokens, but the model takes 8;"
+    ):
+        model.dataset("test", {"max_source_positions": 8})
+
+
+def test_a_set_is_translated_as_fairseq_generate_does(work: Path) -> None:
+    """The same subwords, and the same logarithms to the four digits that fairseq prints of them, to the base 2."""
+    model = fairseq_plugins.load(work)
+    options = GenerationOptions(GenerationConfig(beam=4, max_len_a=1, max_len_b=10, lenpen=0.7))
+    found = dict(model.generate(model.dataset("test"), options, Generated()))
+    command = ["fairseq-generate", *model.data.arguments(), "--path", str(model.path), "--gen-subset", "test", "--cpu"]
+    command += ["--beam", "4", "--max-len-a", "1", "--max-len-b", "10", "--lenpen", "0.7"]
+    printed = run_command(command).stdout
+    pieces, numbers = output_lines(printed, "D"), output_lines(printed, "P")
+    assert len(found) == 101 and sorted(found) == sorted(pieces)
+    for number, hypothesis in found.items():
+        assert hypothesis.pieces == pieces[number].split("\t")[1]
+        base_2 = [value / math.log(2) for value in hypothesis.log_probabilities]
+        assert base_2 == pytest.approx([float(text) for text in numbers[number].split()], abs=1e-4)
+
+
 def test_translations_are_those_of_the_scripts(work: Path) -> None:
     lines = (work / "data" / "raw" / "test.xx").read_text(encoding="utf-8").splitlines()
     lines = [line for line in lines if len(line.split()) <= 3][:12]
     lines.insert(3, "")
     checkpoint = work / "checkpoints" / "checkpoint_best.pt"
-    expected = translate(lines, str(checkpoint), PreparedData.load(work / "data"), 0, ["--beam", "3"])
+    expected = translated(work, lines, "--beam", "3").stdout.splitlines()
     assert expected[3] == "" and len(set(expected)) > 1
     model = fairseq_plugins.load(work)
     assert model.translate(lines, beam=3) == expected
@@ -80,8 +129,8 @@ def test_no_subword_comes_twice(work: Path, tmp_path: Path) -> None:
     found = model.translate(lines, beam=2, no_repeat_ngram_size=1)
     assert all(len(line.split()) > 1 for line in found) and not any(map(has_repetition, found))
     assert any(map(has_repetition, model.translate(lines, beam=2))), "the next call is free again"
-    extra = ["--beam", "2", "--no-repeat-ngram-size", "1"]
-    assert translate(lines, str(tmp_path / "endless.pt"), data, 0, extra) == found
+    extra = ["--data", data.folder, "--beam", "2", "--no-repeat-ngram-size", "1"]
+    assert translated(tmp_path / "endless.pt", lines, *extra).stdout.splitlines() == found
 
 
 def test_sentences_longer_than_a_batch_of_the_training(work: Path, tmp_path: Path) -> None:

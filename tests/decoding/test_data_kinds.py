@@ -1,4 +1,4 @@
-"""Models and metrics are refused data of a kind that they do not read; what is a user's own is not."""
+"""Models are refused data of a kind that they do not read; what is a user's own is not."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import pytest
 
 from fairseq_plugins.corpora import preparation
 from fairseq_plugins.corpora.preparation import Preparation
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments.data_kinds import check_metric, check_model
-from fairseq_plugins.experiments.prepared_data import PreparedData
-from fairseq_plugins.scoring.metrics import Metric, metric_named
 
 
 @pytest.mark.parametrize(
@@ -32,10 +30,10 @@ from fairseq_plugins.scoring.metrics import Metric, metric_named
 )
 def test_running_text(text_data: PreparedData, arch: str, task: str | None, message: str | None) -> None:
     if message is None:
-        check_model(text_data, arch, task)
+        text_data.check_model(arch, task)
         return
     with pytest.raises(InputError) as raised:
-        check_model(text_data, arch, task)
+        text_data.check_model(arch, task)
     assert str(raised.value) == (
         f"{text_data.folder}: a corpus of running text, but {message}; name other data by --data, or another "
         f"configuration"
@@ -43,27 +41,11 @@ def test_running_text(text_data: PreparedData, arch: str, task: str | None, mess
 
 
 def test_pairs(data: PreparedData) -> None:
-    check_model(data, "dpn_iwslt_de_en", None)
+    data.check_model("dpn_iwslt_de_en", None)
     with pytest.raises(InputError, match="a corpus of pairs of texts, but --arch awd_lstm_ptb reads running text;"):
-        check_model(data, "awd_lstm_ptb", None)
+        data.check_model("awd_lstm_ptb", None)
     with pytest.raises(InputError, match="but --task streaming_language_modeling reads running text;"):
-        check_model(data, "awd_lstm_ptb", "streaming_language_modeling")
-
-
-def test_metrics(data: PreparedData, text_data: PreparedData, toy_perplexity: Metric) -> None:
-    for good, bad, kind, needs in (
-        (data, text_data, "running text", "pairs of texts"),
-        (text_data, data, "pairs of texts", "running text"),
-    ):
-        metric = metric_named("bleu" if good is data else "perplexity")
-        check_metric(good, metric)
-        with pytest.raises(InputError) as raised:
-            check_metric(bad, metric)
-        assert str(raised.value) == (
-            f"{bad.folder}: a corpus of {kind}, but the metric '{metric.name}' scores what is made of {needs}; name "
-            f"another metric in the configuration (evaluate: metric), or prepare the data for it"
-        )
-    check_metric(data, toy_perplexity)
+        data.check_model("awd_lstm_ptb", "streaming_language_modeling")
 
 
 def test_a_kind_of_a_user_s_own(data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,5 +55,4 @@ def test_a_kind_of_a_user_s_own(data: PreparedData, monkeypatch: pytest.MonkeyPa
         kind = "own"
 
     own = dataclasses.replace(data, preparation=OwnPreparation(metric="bleu"))
-    check_model(own, "awd_lstm_ptb", "streaming_language_modeling")
-    check_metric(own, metric_named("bleu"))
+    own.check_model("awd_lstm_ptb", "streaming_language_modeling")

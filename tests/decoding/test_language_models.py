@@ -14,12 +14,12 @@ from fairseq import options as fairseq_options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from fairseq_plugins.corpora.running_text import RunningTextPreparation, RunningTextRun
+from fairseq_plugins.decoding import cache
+from fairseq_plugins.decoding.cache import THETAS, CacheSettings, search, searched_settings, settings_file
+from fairseq_plugins.decoding.language_model import LanguageModel, Reading, by_line
+from fairseq_plugins.decoding.sampling import sample
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.language_models import cache
-from fairseq_plugins.language_models.cache import THETAS, CacheSettings, search, searched_settings, settings_file
-from fairseq_plugins.language_models.command import main
-from fairseq_plugins.language_models.evaluation import LanguageModel, Reading, by_line
-from fairseq_plugins.language_models.sampling import sample
+from fairseq_plugins.experiments.language_models import main
 from tests.commands import train_in_process
 from tests.texts import training
 
