@@ -57,7 +57,7 @@ def translated(checkpoint: Path, lines: Sequence[str], *options: object) -> subp
 
 def test_a_line_that_is_too_long_is_empty_and_the_others_are_translated(work: Path) -> None:
     lines = ["ni na", "", " ".join(["ni"] * 300), "na"]
-    finished = translated(work, lines, "--max-len-b", "2")
+    finished = translated(work, lines, "--max-len-a", "0", "--max-len-b", "2")
     first, empty, too_long, last = finished.stdout.splitlines()
     assert first and last and (empty, too_long) == ("", "")
     assert re.search(
