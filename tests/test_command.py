@@ -19,7 +19,7 @@ from tests.commands import CHECKOUT, run_command
 
 CONFIGURATION = "quickstart/mc_rnn_3"
 SCRIPTS = sorted(path.name for path in (CHECKOUT / "scripts").glob("*.sh") if path.name != "common.sh")
-WITHOUT_SCRIPT = {"score", "average", "analysis", "options", "completion", "word-overlap"}
+WITHOUT_SCRIPT = {"average", "analysis", "options", "completion", "word-overlap"}
 # As if neither were installed: who imports them fails with another error.
 WITHOUT = """
 import runpy, sys
@@ -81,7 +81,7 @@ def test_every_script_has_a_version(script: str) -> None:
         (f"evaluate {CONFIGURATION} --data nowhere", 1, "nowhere/preparation.json: no such file"),
         *(
             (f"{name} nowhere.pt", 1, "error: nowhere.pt: no such checkpoint")
-            for name in ("translate", "predict", "score", "perplexity", "generate-text", "average --output x --inputs")
+            for name in ("translate", "predict", "perplexity", "generate-text", "average --output x --inputs")
         ),
         ("quickstart --task x", 2, "argument --task: invalid choice: 'x'"),
         ("report nowhere", 1, "error: nowhere/results.json: no such file"),

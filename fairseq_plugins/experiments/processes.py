@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import io
-import logging
 import shlex
 import signal
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from .. import register
 from ..command_parser import PROGRAM
 from ..errors import CommandError, last_words
 from ..fairseq_program import environment, python_command
@@ -85,49 +80,6 @@ def run(
             process.kill()
             process.wait()
         raise
-
-
-def run_here(command: Sequence[str], on_line: Callable[[str], object]) -> int:
-    """Runs a command of fairseq's as :func:`run` does, its errors among its lines, but in this process.
-
-    That saves the seconds in which PyTorch and fairseq start once more, and is for commands that decode.
-    """
-    register()
-    lines, handlers = _Lines(on_line), list(logging.root.handlers)
-    arguments, sys.argv = sys.argv, [str(part) for part in command]
-    try:
-        with contextlib.redirect_stdout(lines), contextlib.redirect_stderr(lines), warnings.catch_warnings():
-            # As PYTHONWARNINGS does where another process runs it.
-            warnings.simplefilter("ignore")
-            importlib.import_module(f"fairseq_cli.{Path(command[0]).name.removeprefix('fairseq-')}").cli_main()
-    except SystemExit as error:
-        return error.code if isinstance(error.code, int) else int(error.code is not None)
-    except Exception as error:
-        on_line(f"{type(error).__name__}: {error}\n")
-        return 1
-    finally:
-        sys.argv = arguments
-        # The module sets up logging when it is imported, to a stream that ends here.
-        logging.root.handlers[:] = handlers
-        lines.flush()
-    return 0
-
-
-class _Lines(io.TextIOBase):
-    """A stream that hands over whole lines."""
-
-    def __init__(self, on_line: Callable[[str], object]) -> None:
-        self._on_line = on_line
-        self._rest = ""
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        *lines, self._rest = (self._rest + text).split("\n")
-        for line in lines:
-            self._on_line(f"{line}\n")
-        return len(text)
 
 
 def failure(command: Sequence[str], status: int, output: Iterable[str], log: Path | None = None) -> CommandError:
