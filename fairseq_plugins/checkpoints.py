@@ -24,11 +24,10 @@ from . import extensions, register
 from .command_parser import CommandParser
 from .errors import InputError, nearest
 from .files import atomic_file, checksum_of_lines, read_lines
+from .symbols import SPECIAL_SYMBOLS
 
 logger = logging.getLogger(__name__)
 
-SPECIAL_SYMBOLS = 4
-"""``<s> <pad> </s> <unk>``: in every dictionary, and not in its file."""
 _EMBEDDINGS = ("encoder", "decoder")
 
 

@@ -91,3 +91,8 @@ class CommandParser(argparse.ArgumentParser):
 
     def _with_options_of_others(self, usage: str) -> str:
         return f"{usage.rstrip()} [{self._passes_on_to.upper()} OPTIONS ...]\n" if self._passes_on_to else usage
+
+
+def flag(name: str) -> str:
+    """The option of a field: ``embed_dim`` is ``--embed-dim``."""
+    return f"--{name}".replace("_", "-")

@@ -1,4 +1,4 @@
-"""Tables for the terminal. Standard library only."""
+"""Tables for the terminal."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from typing import Any
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows with the same keys as aligned columns: text to the left, numbers to the right, ``-`` for None."""
+    # Not at the head of the file: help does without.
+    from tabulate import tabulate
+
     columns = list(rows[0])
-    right = [any(isinstance(row[column], (int, float)) for row in rows) for column in columns]
-    lines = [columns, *([cell(row[column]) for column in columns] for row in rows)]
-    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            text.rjust(width) if number else text.ljust(width)
-            for text, width, number in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    )
+    sides = ["right" if any(isinstance(row[name], (int, float)) for row in rows) else "left" for name in columns]
+    cells = [[cell(row[name]) for name in columns] for row in rows]
+    shown = tabulate(cells, columns, tablefmt="plain", colalign=sides, disable_numparse=True)
+    return "\n".join(line.rstrip() for line in shown.splitlines())
 
 
 def cell(value: Any) -> str:

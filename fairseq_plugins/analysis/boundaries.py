@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..decoding.translation import END, Sentence, TranslationModel
+from ..decoding.translation import Sentence, TranslationModel
 from ..errors import InputError
+from ..symbols import END
 from .forced_decoding import (
     add_model_arguments,
     add_sentences_argument,

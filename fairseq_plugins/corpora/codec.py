@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from fairseq_plugins.corpora.subwords import SubwordModel
-from fairseq_plugins.corpora.symbols import UNKNOWN
 from fairseq_plugins.corpora.tokenizers import Tokenizer
+from fairseq_plugins.symbols import UNKNOWN
 
 
 def list_of_texts(function: str, texts: Iterable[str]) -> list[str]:

@@ -27,10 +27,10 @@ from fairseq_plugins.corpora.codec import Codec
 from fairseq_plugins.corpora.lines import map_lines, text_writer
 from fairseq_plugins.corpora.pipeline import Run, add_run_arguments, checksum
 from fairseq_plugins.corpora.preparation import Preparation, result
-from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, SYMBOLS, UNKNOWN, check_symbols
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer
 from fairseq_plugins.errors import InputError, nearest
 from fairseq_plugins.files import read_lines
+from fairseq_plugins.symbols import SPECIAL_SYMBOLS, SYMBOLS, UNKNOWN, check_symbols
 
 
 class Example(NamedTuple):

@@ -27,11 +27,11 @@ from fairseq_plugins.corpora.lines import EachSide, map_lines, read_aligned, tex
 from fairseq_plugins.corpora.pipeline import Run
 from fairseq_plugins.corpora.preparation import Preparation, result
 from fairseq_plugins.corpora.subwords import BPES, SUBWORD_MODELS, SubwordModel, learn_subwords
-from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, check_symbols
 from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Tokenizer
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.languages import moses_language
+from fairseq_plugins.symbols import SPECIAL_SYMBOLS, check_symbols
 
 # Those of Moses' that sacrebleu's own tokenisation takes apart.
 _ESCAPE = re.compile("&(?:apos|#91|#93|#124);")

@@ -29,11 +29,11 @@ from fairseq_plugins.corpora.codec import Codec
 from fairseq_plugins.corpora.lines import map_lines, read_sentences, text_writer
 from fairseq_plugins.corpora.pipeline import Run, add_run_arguments, note_unknown_metric
 from fairseq_plugins.corpora.preparation import Preparation
-from fairseq_plugins.corpora.symbols import SPECIAL_SYMBOLS, UNKNOWN, check_symbols
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer, note_moses_rules
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.languages import moses_language
+from fairseq_plugins.symbols import SPECIAL_SYMBOLS, UNKNOWN, check_symbols
 
 UNITS = ("words", "characters")
 METRICS = {"words": "perplexity", "characters": "bits_per_character"}

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from fairseq_plugins.corpora.symbols import SYMBOLS
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_file, read_lines
+from fairseq_plugins.symbols import SYMBOLS
 
 # SentencePiece and subword-nmt are imported where they are used: --help and refusals need not wait for them.
 

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from ..corpora.codec import list_of_texts
 from ..corpora.running_text import RunningTextPreparation
-from ..corpora.symbols import check_symbols
 from ..errors import InputError
 from ..files import read_lines
 from ..models.carried_states import CarriedStates
 from ..models.recurrent_language_model import RecurrentLanguageModel
+from ..symbols import check_symbols
 from .trained_model import TrainedModel, class_of, flushed_denormals
 
 WINDOW = 70

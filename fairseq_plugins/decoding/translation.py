@@ -29,6 +29,7 @@ from ..corpora.codec import Word, list_of_texts
 from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
 from ..patches.unknown_words import replacing_unknown_words
+from ..symbols import END
 from .trained_model import (
     WHOLE,
     BatchOptions,
@@ -45,7 +46,6 @@ SOURCE_TOKENS = 4000
 """In a batch of text that is translated: larger ones are hardly faster (docs/speed.md)."""
 SET_TOKENS = 12000
 """In a batch of a prepared set, as fairseq-generate has it."""
-END = "</s>"
 
 
 @dataclass(frozen=True)

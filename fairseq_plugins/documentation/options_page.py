@@ -6,6 +6,7 @@ import dataclasses
 from enum import Enum
 from typing import Any
 
+from ..command_parser import flag
 from ..tables.writing import markdown
 
 INHERITED = ("_name",)
@@ -74,11 +75,6 @@ def options_table(options: type) -> list[str]:
 def overrides(options: dict[str, Any]) -> str:
     """Options and values as they are typed."""
     return ", ".join(f"`{flag(key)} {value}`" for key, value in options.items())
-
-
-def flag(name: str) -> str:
-    """An option as it is typed."""
-    return "--" + name.replace("_", "-")
 
 
 def default(field: dataclasses.Field[Any]) -> str:

@@ -13,6 +13,7 @@ from .. import register
 from ..checkpoints import checkpoint_of
 from ..command_parser import CommandParser
 from ..errors import InputError
+from ..symbols import END
 from .command_line import add_cache_arguments, standard_input, started
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def _perplexity(model: LanguageModel, options: argparse.Namespace) -> None:
     values = log_probabilities(model, tokens, settings)
     if options.words:
         for line, surprises in zip(lines, by_line(values, lines), strict=True):
-            for token, value in zip([*line.split(), "</s>"], surprises, strict=True):
+            for token, value in zip([*line.split(), END], surprises, strict=True):
                 print(f"{token}\t{-value / math.log(2):.3f}")
     unknown = len(model.unknown(lines))
     mean = -values.double().mean().item()

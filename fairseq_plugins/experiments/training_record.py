@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..command_parser import flag
 from ..decoding.prepared_data import PreparedData
 from ..errors import InputError
 from ..files import write_json
@@ -130,12 +131,12 @@ class TrainingRecord:
         """
         given = {word.partition("=")[0] for word in command}
         differing = [
-            f"{_flag(name)} {_shown(self.options.get(name))}, not {_shown(value)}"
+            f"{flag(name)} {_shown(self.options.get(name))}, not {_shown(value)}"
             for name, value in other.options.items()
-            if self.options.get(name) != value and (name in self.options or _flag(name) in given)
+            if self.options.get(name) != value and (name in self.options or flag(name) in given)
         ]
         differing += [
-            f"a batch of {_shown(self.batch.get(name))} by {_flag(name)} in all processes together, "
+            f"a batch of {_shown(self.batch.get(name))} by {flag(name)} in all processes together, "
             f"not {_shown(other.batch.get(name))}"
             for name in _BATCH
             if not _same_batch(self.batch.get(name), other.batch.get(name))
@@ -157,10 +158,6 @@ def _shortened(values: list[int] | None) -> list[int]:
     while len(values) > 1 and values[-1] == values[-2]:
         values.pop()
     return values
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _shown(value: Any) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 
+from ..command_parser import flag
 from ..errors import InputError, nearest
 from ..modules import RECURRENT_KINDS, RecurrentKind
 from ..modules.recurrent.registry import option_type
-from .options import flag
 from .presets import PRESETS
 
 

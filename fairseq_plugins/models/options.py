@@ -20,6 +20,7 @@ from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig, open_dict
 from torch import nn
 
+from ..command_parser import flag
 from ..errors import InputError
 from ..modules import RECURRENT_KINDS, RecurrentKind
 from ..modules.initialization import glorot_
@@ -307,11 +308,6 @@ def _checked(name: str, value: Any, of_kind: dataclasses.Field[Any], kind: Recur
     if minimum is not None and value < minimum:
         raise InputError(f"{flag(name)} must be at least {minimum}, not {value}")
     return value
-
-
-def flag(name: str) -> str:
-    """The option of a field: ``embed_dim`` is ``--embed-dim``."""
-    return f"--{name}".replace("_", "-")
 
 
 def set_defaults(args: Namespace | DictConfig, **defaults: Any) -> None:

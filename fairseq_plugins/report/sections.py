@@ -10,13 +10,14 @@ import numpy as np
 from ..analysis import alignments, channel_attention, length
 from ..corpora.running_text import RunningTextPreparation
 from ..decoding.prepared_data import PreparedData
-from ..decoding.translation import END, Sentence, TranslationModel
+from ..decoding.translation import Sentence, TranslationModel
 from ..errors import InputError
 from ..experiments.decoding import Generation, decoding_of
 from ..experiments.run import Run
 from ..files import read_lines
 from ..samples import spread
 from ..scoring.metrics import Metric
+from ..symbols import END
 from . import curves
 from .drawings import draw_alignment, draw_channel_attention, draw_lengths
 from .page import Drawing, Sample, WordAttention

@@ -11,10 +11,10 @@ from ..corpora.running_text import RunningTextPreparation
 from ..experiments.run import Run
 from ..files import read_lines
 from ..scoring.metrics import read_numbers
+from ..symbols import END
 from .page import Drawing
 from .style import PALETTE, inline_svg, style
 
-END = "</s>"
 LENGTHS = range(8, 31)
 """Tokens of a line that is shown; a longer one is cut off."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-END = "</s>"
+from ..symbols import END
 
 
 def ngram_log_probabilities(train: Sequence[str], test: Sequence[str], order: int) -> list[list[float]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..experiments import configuration as configurations
+from ..experiments.record_groups import Figure
 from ..experiments.run import Run
 from ..scoring.significance import Comparison, welch
 from .tables import Row, Table
@@ -187,9 +188,9 @@ def _over_seeds(
     figures: Sequence[Mapping[str, float]], columns: Sequence[str]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The mean and the standard deviation by column; no deviation of one seed."""
-    values = {column: [of_seed[column] for of_seed in figures] for column in columns}
-    deviation = {column: statistics.stdev(many) for column, many in values.items() if len(many) > 1}
-    return {column: statistics.fmean(many) for column, many in values.items()}, deviation
+    over_seeds = {column: Figure(tuple(of_seed[column] for of_seed in figures)) for column in columns}
+    deviations = {column: figure.deviation for column, figure in over_seeds.items() if figure.deviation is not None}
+    return {column: figure.mean for column, figure in over_seeds.items()}, deviations
 
 
 def _difference(ours: Mapping[str, float], row: Row) -> dict[str, float]:

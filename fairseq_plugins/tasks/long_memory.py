@@ -23,9 +23,9 @@ from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II, MISSING
 from torch import Tensor
 
+from ..command_parser import flag
 from ..corpora.generated_sequences import COPIED, PERMUTATION_SEED, PROBLEMS, SYMBOLS
 from ..errors import InputError
-from ..models.options import flag
 from .predictions import OF_CLASSES, Prediction, check_criterion
 
 WAITING, RECALL = SYMBOLS, SYMBOLS + 1

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fairseq_plugins.errors import InputError
+from .errors import InputError
 
 UNKNOWN = "<unk>"
 """A word that the dictionary does not hold."""
-SYMBOLS = ("<s>", "<pad>", "</s>")
+END = "</s>"
+"""Of a sentence, or of a line."""
+SYMBOLS = ("<s>", "<pad>", END)
 """Those that no text may hold: they would be read as the ends of lines and as padding."""
 SPECIAL_SYMBOLS = len(SYMBOLS) + 1
+"""How many there are, the unknown word among them."""
 
 
 def check_symbols(place: str, tokens: Collection[str]) -> None:
