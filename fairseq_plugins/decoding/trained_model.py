@@ -223,16 +223,17 @@ class TrainedModel:
             utils.set_torch_seed(options.seed)
         for model in self.models if options.is_half else ():
             model.half()
-        iterator = self.task.get_batch_iterator(
-            dataset,
-            max_tokens=options.max_tokens,
-            max_sentences=options.batch_size,
-            required_batch_size_multiple=options.multiple,
-            num_shards=share.processes,
-            shard_id=share.number,
-            num_workers=options.num_workers,
-            disable_iterator_cache=True,
-        ).next_epoch_itr(shuffle=False)
+        with quietly():
+            iterator = self.task.get_batch_iterator(
+                dataset,
+                max_tokens=options.max_tokens,
+                max_sentences=options.batch_size,
+                required_batch_size_multiple=options.multiple,
+                num_shards=share.processes,
+                shard_id=share.number,
+                num_workers=options.num_workers,
+                disable_iterator_cache=True,
+            ).next_epoch_itr(shuffle=False)
         for batch in iterator:
             if "net_input" in batch:  # where batches don't come out even, the last processes have nothing to do
                 yield utils.apply_to_sample(lambda tensor: tensor.to(self.device), batch)

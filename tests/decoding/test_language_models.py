@@ -19,7 +19,8 @@ from fairseq_plugins.decoding.cache import THETAS, CacheSettings, search, search
 from fairseq_plugins.decoding.language_model import LanguageModel, Reading, by_line
 from fairseq_plugins.decoding.sampling import sample
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments.language_models import main
+from fairseq_plugins.experiments.configuration import Configuration
+from fairseq_plugins.experiments.decoding import TextScoring
 from tests.commands import train_in_process
 from tests.texts import training
 
@@ -36,7 +37,7 @@ def checkpoint(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def model(checkpoint: Path) -> LanguageModel:
-    return LanguageModel.load(checkpoint)
+    return LanguageModel.load([checkpoint])
 
 
 def perplexity(values: torch.Tensor) -> float:
@@ -105,14 +106,15 @@ def test_search_for_the_cache(model: LanguageModel) -> None:
             CacheSettings(**wrong)
 
 
-def test_settings_that_are_given_and_searched_ones(
-    model: LanguageModel, checkpoint: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def printed(*options: str) -> str:
-        main(["score", str(checkpoint), "--subset", "valid", "--gpus", "0", *options])
-        return capsys.readouterr().out.splitlines()[0]
-
+def test_settings_that_are_given_and_searched_ones(model: LanguageModel) -> None:
     tokens = len(model.numbers(model.lines_of("valid")))
+
+    def printed(*options: str) -> str:
+        parsed = TextScoring().options(Configuration(Path("model.yaml")), model.data, options)
+        settings = cache.chosen_settings(model, parsed)
+        assert settings is not None
+        return settings.note(tokens)
+
     searched_settings(model)
     written = json.loads(settings_file(model.path).read_text())
     written["chosen"] = {"window": 20, "theta": 0.25, "weight": 0.125}
@@ -163,7 +165,7 @@ def test_another_validation_set_is_searched_again(
     assert len(searched) == 1
     shutil.copytree(running_text, tmp_path / "data")
     (tmp_path / "data" / "tokens" / "valid.txt").write_text("ba di\n")
-    other = LanguageModel.load(model.path, tmp_path / "data")
+    other = LanguageModel.load([model.path], tmp_path / "data")
     searched_settings(other)
     assert searched[1:] == [3]
     searched_settings(other)
@@ -206,7 +208,7 @@ def test_empty_lines_are_drawn(tmp_path: Path) -> None:
     inputs = {split: tmp_path / f"{split}.txt" for split in ("train", "valid")}
     RunningTextRun(RunningTextPreparation(), inputs, tmp_path / "data").prepare()
     train_in_process(*training(tmp_path / "data", tmp_path, "--max-epoch", 40, "--optimizer", "adam", "--lr", 0.03))
-    model = LanguageModel.load(tmp_path / "checkpoint_last.pt")
+    model = LanguageModel.load([tmp_path / "checkpoint_last.pt"])
     assert sample(model, tokens=8, seed=1, top_k=1) == ["ba di", ""] * 2
 
 
@@ -253,7 +255,7 @@ def test_all_spaces_of_characters_are_read_and_written(tmp_path: Path) -> None:
     inputs = {split: tmp_path / f"{split}.txt" for split in ("train", "valid")}
     RunningTextRun(preparation, inputs, tmp_path / "data").prepare()
     train_in_process(*training(tmp_path / "data", tmp_path, "--max-update", 1))
-    model = LanguageModel.load(tmp_path / "checkpoint_last.pt")
+    model = LanguageModel.load([tmp_path / "checkpoint_last.pt"])
     [encoded] = model.encoded([" ba  di "], "my text")
     assert encoded == "\u2581 b a \u2581 \u2581 d i \u2581"
     assert len(model.numbers([encoded])) == 8 + 1
@@ -268,4 +270,4 @@ def test_translation_models_are_refused(tiny_translation_data, tmp_path: Path) -
     options += [*sizes.split(), "--optimizer", "sgd", "--lr", "1", "--max-sentences", "8", "--max-update", "1", "--cpu"]
     train_in_process(*options, "--disable-validation")
     with pytest.raises(InputError, match="'rnnsearch_iwslt_de_en' is no recurrent language model"):
-        LanguageModel.load(tmp_path / "checkpoint_last.pt")
+        LanguageModel.load([tmp_path / "checkpoint_last.pt"])

@@ -67,7 +67,7 @@ def begun(tmp_path: Path, record_of_model: TrainingRecord) -> TrainingRecord:
     [
         ([], []),
         (["--max-update", "200", "--max-epoch", "9", "--patience", "3"], []),
-        (["--num-workers", "3", "--log-interval", "7", "--log-format", "json", "--keep-last-epochs", "2"], []),
+        (["--num-workers", "3", "--log-interval", "7", "--keep-last-epochs", "2"], []),
         (["--cpu", "--distributed-world-size", "2"], []),
         (["--update-freq", "1", "--batch-size", "16"], []),
         (["--update-freq", "2,2"], []),
