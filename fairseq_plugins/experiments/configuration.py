@@ -2,8 +2,8 @@
 
 The sections ``train`` and ``generate`` hold options of fairseq-train and fairseq-generate under their own names;
 fairseq's own parsers check them (:mod:`.fairseq_commands`). ``recipes`` holds options of fairseq-train that go
-together, under a name, and ``recipe`` says which of them hold; what ``train`` says wins. Nothing unknown is
-accepted anywhere.
+together, under a name, and ``recipe`` says which of them hold, unless the command line does (``--recipe``); what
+``train`` says wins. Nothing unknown is accepted anywhere.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ class Configuration:
             to choose it
         paper: ``table`` and ``row``, where the paper's figures are in ``configs/tables/``
         extensions: files of the user's own with metrics or layers, those of the bases first
+        recipe: that was chosen in the place of the file's own; None where it is the file's own
     """
 
     path: Path
@@ -83,6 +84,7 @@ class Configuration:
     evaluate: Section = field(default_factory=dict)
     paper: Section = field(default_factory=dict)
     extensions: tuple[Path, ...] = ()
+    recipe: str | None = None
 
     @property
     def dataset(self) -> str:
@@ -91,8 +93,8 @@ class Configuration:
 
     @property
     def model(self) -> str:
-        """The file's name without its ending."""
-        return self.path.stem
+        """The file's name without its ending, and the recipe's where another than its own was chosen: ``dpn_paper``."""
+        return self.path.stem if self.recipe is None else f"{self.path.stem}_{self.recipe}"
 
     @property
     def default_work(self) -> Path:
@@ -175,27 +177,34 @@ def _rows_of_table(path: Path) -> dict[str, dict[str, float | str]]:
     return {entry["system"]: entry for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["rows"]}
 
 
-def load(path: str | Path) -> Configuration:
+def load(path: str | Path, recipe: str | None = None) -> Configuration:
     """Reads a configuration and, recursively, its bases.
 
     Args:
         path: of the file, or a name that :func:`located` finds
+        recipe: one of its recipes, in the place of its own
 
     Raises:
         InputError: a file is missing, is no YAML, or holds an unknown section or key, or in ``evaluate`` what is not a
-            number; the message names file and line. Options of fairseq and the metric are not looked at here.
+            number, or has no such recipe; the message names file and line. Options of fairseq and the metric are not
+            looked at here.
     """
     path = located(path)
     if not path.is_file() and not path.is_absolute() and path.suffix != ".yaml":
         ours = [file.relative_to(CONFIGURATIONS).with_suffix("").as_posix() for file in CONFIGURATIONS.glob("*/*.yaml")]
         raise InputError(f"{path}: no such file, and no configuration of this project{nearest(str(path), ours)}")
     content = _merged(path, ())
-    if content.recipe is not None:
-        name, known = content.recipe.text, content.recipes
-        if name not in known:
-            raise InputError(f"{content.recipe.place}: recipe: there is no recipe '{name}'{nearest(name, known)}")
-        content.sections["train"] = {**known[name], **content.sections.get("train", {})}
-    configuration = Configuration(path, **content.sections, extensions=tuple(dict.fromkeys(content.extensions)))
+    own, recipes = content.recipe, content.recipes
+    name = recipe if own is None or recipe is not None else own.text
+    if name is not None:
+        if name not in recipes:
+            place = f"{path}: --recipe" if own is None or recipe is not None else f"{own.place}: recipe"
+            there = f"there are {', '.join(recipes)}" if recipes else "the configuration has none"
+            raise InputError(f"{place}: there is no recipe '{name}'{nearest(name, recipes)}; {there}")
+        content.sections["train"] = {**recipes[name], **content.sections.get("train", {})}
+    extension_files = tuple(dict.fromkeys(content.extensions))
+    chosen = None if own is not None and own.text == recipe else recipe
+    configuration = Configuration(path, **content.sections, extensions=extension_files, recipe=chosen)
     configuration.paper_row()
     _check_numbers(configuration.evaluate)
     return configuration

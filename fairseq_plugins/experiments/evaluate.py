@@ -64,6 +64,7 @@ def parser() -> CommandParser:
         "--work", type=Path, metavar="DIR", help="that was given to 'train' (default: work/<dataset>/<model>)"
     )
     options.add_argument("--data", type=Path, metavar="DIR", help="the prepared data (default: work/<dataset>/data)")
+    options.add_argument("--recipe", metavar="NAME", help="that was given to 'train'")
     options.add_argument("--checkpoint", metavar="FILE", help="instead of the best one; FILE:FILE is an ensemble")
     options.add_argument(
         "--average", type=int, metavar="N", help="the mean of the last N epochs' checkpoints instead of one"
@@ -92,7 +93,7 @@ def main(arguments: Sequence[str]) -> None:
     """Translates and scores, and writes the evaluation's part of ``results.json``."""
     options, extra = parser().parse_and_pass_on(arguments)
     path = options.configuration
-    configuration = configurations.load(path)
+    configuration = configurations.load(path, options.recipe)
     work = work_folder(options.work or configuration.default_work)
     configuration.load_extensions()  # the kind of the data may be one of theirs
     data = PreparedData.of(configuration, options.data)

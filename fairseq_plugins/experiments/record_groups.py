@@ -40,6 +40,10 @@ class Group:
         return self.records[0].configuration
 
     @property
+    def recipe(self) -> str | None:
+        return self.records[0].recipe
+
+    @property
     def checkpoint(self) -> str:
         return self.records[0].checkpoint
 
@@ -156,5 +160,6 @@ def _runs_of(configuration: Configuration, records: Iterable[Record], checkpoint
         for record in records
         if record.configuration is not None
         and str((ROOT / record.configuration).resolve()) == path
+        and record.system == configuration.model
         and record.checkpoint == wanted
     ]

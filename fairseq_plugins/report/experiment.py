@@ -158,7 +158,7 @@ def _translated_data(work: Path, found: Mapping[str, Any]) -> PreparedData | Non
 
 def _configuration(found: Mapping[str, Any]) -> Configuration | None:
     path = results.configuration_path(found)
-    return configurations.load(path) if path is not None and path.is_file() else None
+    return configurations.load(path, found.get("recipe")) if path is not None and path.is_file() else None
 
 
 def _name(work: Path, configuration: Configuration | None) -> str:

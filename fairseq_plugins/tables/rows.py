@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..experiments import configuration as configurations
 from ..experiments import results
 from ..scoring.significance import Comparison, welch
 from .tables import Row, Table
@@ -74,9 +73,9 @@ def load_runs(table: Table, row: Row, work: Path, seeds: Sequence[int], scale: s
     Raises:
         InputError: an experiment was not trained, or not evaluated.
     """
-    if row.config is None:
+    configuration = row.configuration
+    if configuration is None:
         return []
-    configuration = configurations.load(row.config)
     runs = []
     for seed in seeds:
         folder = work / configuration.dataset / configuration.model / f"seed_{seed}"
@@ -149,7 +148,7 @@ def _average_of(table: Table, row: Row, pattern: str, found: Mapping[str, Result
 
 def _result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], scale: str) -> Result:
     note = "the paper's two off-diagonal figures may be the other way round" if row.uncertain else ""
-    if row.config is None:
+    if row.configuration is None:
         note = row.missing or "quoted by the paper"
         return Result(row.system, row.figures, paper_parameters=row.parameters, note=note)
     own = runs[row.system]

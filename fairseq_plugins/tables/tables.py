@@ -13,6 +13,7 @@ import yaml
 
 from ..errors import InputError, nearest
 from ..experiments import configuration as configurations
+from ..experiments.configuration import Configuration
 from ..files import read_lines
 from ..package_files import CONFIGURATIONS, ROOT
 from .measures import Measure, measure_named
@@ -32,7 +33,7 @@ class Row:
         system: its name in the paper
         figures: the paper's, by metric or by evaluation set
         parameters: the paper's number, in millions
-        config: the configuration that trains it; None where the paper quotes somebody else, or where it is ``missing``
+        configuration: what trains it; None where the paper quotes somebody else, or where it is ``missing``
         missing: why there is no configuration of a system of the paper's
         flow: the attention flow whose entropy this is
         uncertain: whether the paper's figure may belong to another row
@@ -44,7 +45,7 @@ class Row:
     system: str
     figures: Mapping[str, float]
     parameters: float | None = None
-    config: Path | None = None
+    configuration: Configuration | None = None
     missing: str | None = None
     flow: str | None = None
     uncertain: bool = False
@@ -88,9 +89,10 @@ class Table:
         return f"scripts/reproduce.sh {self.name}" + ("" if self.recipe is None else f" --recipe {self.recipe}")
 
     @property
-    def configurations(self) -> tuple[Path, ...]:
-        """Every configuration once, in the order of the rows."""
-        return tuple(dict.fromkeys(row.config for row in self.rows if row.config is not None))
+    def systems(self) -> dict[tuple[str, str], Configuration]:
+        """Data set and system → what trains it, in the order of the rows."""
+        trained = (row.configuration for row in self.rows)
+        return {(one.dataset, one.model): one for one in trained if one is not None}
 
 
 @dataclass(frozen=True)
@@ -125,24 +127,24 @@ def load_table(name: str, recipe: str | None = None) -> Table:
 
     Args:
         name: of its file
-        recipe: ``paper`` takes ``dpn_paper.yaml`` in place of ``dpn.yaml``, and so on for every row
+        recipe: by which every row is trained, in the place of its configuration's own
 
     Raises:
-        InputError: there is none of that name, or a row has no configuration with that recipe.
+        InputError: there is none of that name, or a configuration has no such recipe.
     """
     path = TABLES / f"{name}.yaml"
     if not path.is_file():
         known = sorted([*(file.stem for file in TABLES.glob("*.yaml")), *BENCHMARKS])
         raise InputError(f"there is no table '{name}'{nearest(name, known)}; there are {', '.join(known)}")
     content = _read(path)
-    configs = {
-        entry["config"]: _with_recipe(CONFIGURATIONS / entry["config"], recipe, name)
+    trained = {
+        entry["config"]: configurations.load(CONFIGURATIONS / entry["config"], recipe)
         for entry in content["rows"]
         if "config" in entry
     }
-    for config in configs.values():
+    for configuration in trained.values():
         # A metric of the user's own is in an extension that the rows share.
-        configurations.load(config).load_extensions()
+        configuration.load_extensions()
     measure = measure_named(content["metric"], content.get("sets"))
     baselines = _names(content.get("baseline"))
     rows = tuple(
@@ -150,7 +152,7 @@ def load_table(name: str, recipe: str | None = None) -> Table:
             entry["system"],
             {key: entry[key] for key in measure.columns if key in entry},
             entry.get("params"),
-            configs.get(entry.get("config")),
+            trained.get(entry.get("config")),
             entry.get("missing"),
             entry.get("flow"),
             entry.get("uncertain", False),
@@ -176,14 +178,14 @@ def trainable(table: Table, data: Path | None = None) -> Table:
     """
     rows = []
     for row in table.rows:
-        if row.config is not None:
-            folder = data or configurations.load(row.config).data_folder
+        if (configuration := row.configuration) is not None:
+            folder = data or configuration.data_folder
             if not (folder / "preparation.json").is_file():
-                base = Path("configs") / row.config.parent.name
+                base = Path("configs") / configuration.dataset
                 note = f"not trained: {folder} is not there; prepare it as {base}/_base*.yaml says"
-                row = dataclasses.replace(row, config=None, missing=note)
+                row = dataclasses.replace(row, configuration=None, missing=note)
         rows.append(row)
-    if all(row.config is None for row in rows):
+    if all(row.configuration is None for row in rows):
         notes = "; ".join(dict.fromkeys(row.missing for row in rows if row.missing))
         raise InputError(f"{table.name}: nothing of it can be trained here: {notes}; or try --scale small")
     return dataclasses.replace(table, rows=tuple(rows))
@@ -191,15 +193,6 @@ def trainable(table: Table, data: Path | None = None) -> Table:
 
 def _names(given: str | list[str] | None) -> tuple[str, ...]:
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
-
-
-def _with_recipe(config: Path, recipe: str | None, table: str) -> Path:
-    if recipe is None:
-        return config
-    path = config.with_name(f"{config.stem}_{recipe}.yaml")
-    if not path.is_file():
-        raise InputError(f"--recipe {recipe}: the rows of {table} have no such recipe: there is no {path}")
-    return path
 
 
 def load_small_scale(dataset: str) -> SmallScale:

@@ -67,7 +67,7 @@ def parser() -> CommandParser:
     options.add_argument(
         "--recipe",
         metavar="NAME",
-        help="train every row by another recipe: paper is the DPN-S2S paper's own, configs/*/*_paper.yaml",
+        help="train every row by this recipe in the place of its own: paper is what the paper prints",
     )
     options.add_argument(
         "--work",

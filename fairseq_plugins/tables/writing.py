@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
     runs = {
         row.system: load_runs(table, row, options.work, options.seeds, options.scale)
         for row in table.rows
-        if row.config
+        if row.configuration
     }
     rows = results_of(table, runs, options.scale)
     columns = shown_columns(table, rows)
@@ -81,7 +81,7 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
         f"Ours: seed{plural} {', '.join(map(str, seeds))}" + (", mean ± standard deviation." if plural else ".")
     )
     if table.recipe is not None:
-        notes.append(f"Every row is trained by the recipe '{table.recipe}' (configs/*/*_{table.recipe}.yaml).")
+        notes.append(f"Every row is trained by the recipe '{table.recipe}' of its configuration.")
     notes += [f"Ours are without {table.without}."] if table.without is not None else []
     notes += table.measure.notes(first[0].found)
     if table.baselines:

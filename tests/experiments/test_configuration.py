@@ -70,8 +70,24 @@ def test_a_recipe_is_chosen_by_name(tmp_path: Path) -> None:
     shown = write(tmp_path, shown=config.load(paper).resolved())
     assert train(shown) == train(paper), "what is shown can be trained"
     assert error_of(write(tmp_path, wrong="base: base.yaml\nrecipe: papre")) == (
-        f"{tmp_path / 'wrong.yaml'}, line 2: recipe: there is no recipe 'papre'; did you mean 'paper'?"
+        f"{tmp_path / 'wrong.yaml'}, line 2: recipe: there is no recipe 'papre'; did you mean 'paper'?; "
+        "there are ours, paper"
     )
+
+
+def test_a_recipe_of_the_command_line_is_in_the_place_of_the_files_own(tmp_path: Path) -> None:
+    recipes = "recipes: {ours: {lr: 1e-3, dropout: 0.1}, paper: {lr: 0.25}}"
+    path = write(tmp_path, model=f"recipe: ours\n{recipes}\ntrain: {{arch: lstm}}")
+    own, ours, paper = (config.load(path, recipe) for recipe in (None, "ours", "paper"))
+    assert own == ours, "the file's own, said again"
+    assert {key: value.text for key, value in paper.train.items()} == {"lr": "0.25", "arch": "lstm"}
+    assert (own.model, paper.model) == ("model", "model_paper"), "it has a work folder and records of its own"
+    assert paper.default_work == Path("work") / tmp_path.name / "model_paper"
+    with pytest.raises(InputError, match=f"^{path}: --recipe: there is no recipe 'papre'; .*; there are ours, paper$"):
+        config.load(path, "papre")
+    bare = write(tmp_path, bare="train: {arch: lstm}")
+    with pytest.raises(InputError, match="--recipe: there is no recipe 'paper'; the configuration has none$"):
+        config.load(bare, "paper")
 
 
 def test_data_and_work_folders_follow_the_names(tmp_path: Path) -> None:
@@ -147,7 +163,7 @@ def test_headers_name_the_papers_tables_and_quote_no_figure(path: Path) -> None:
         assert f"configs/{path.parent.name}/{path.name}" in header or path.parent.name.startswith("quickstart")
     assert not re.search(r"\b(Paper|Ours): ", header), "write 'In the paper: MC-RNN, Table 2.', without its figures"
     row = configuration.paper_row()
-    if row and len(row) > 1 and not path.stem.endswith("_paper"):
+    if row and len(row) > 1:
         table = config.CONFIGURATIONS / "tables" / f"{configuration.paper['table'].text}.yaml"
         title = yaml.safe_load(table.read_text(encoding="utf-8"))["title"]
         paper, place = re.match(r"([\w-]+) \([^)]*\), (\w+ \d+):", title).groups()

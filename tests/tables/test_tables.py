@@ -22,7 +22,7 @@ CONFIGURATIONS = sorted(
     {
         path
         for name in NAMES
-        for path in load_table(name).configurations
+        for path in (configuration.path for configuration in load_table(name).systems.values())
         # The 16 review sets differ in their data alone.
         if path.parent.name != "reviews" or path.stem.endswith("_books")
     }
@@ -47,14 +47,13 @@ def test_rows_have_a_configuration_or_say_why_not(name: str) -> None:
         # DilatedRNN's figures are curves without numbers, and some networks of its table have none either.
         has_figures = row.figures or row.variant or name.startswith("dilated_rnn")
         assert has_figures and set(row.figures) <= set(table.measure.columns)
-        assert row.config is None or row.missing is None
-        assert row.config is None or row.config.is_file()
+        assert row.configuration is None or row.missing is None
     if table.measure.name == "entropy":
         assert [row.flow for row in table.rows] == ["cc", "ca", "ac", "aa"]
     elif table.baselines:
         named = {baseline for each in table.rows for baseline in each.baselines}
         baselines = [row for row in table.rows if row.system in named]
-        assert baselines and all(row.config is not None or row.average is not None for row in baselines)
+        assert baselines and all(row.configuration is not None or row.average is not None for row in baselines)
 
 
 @pytest.mark.system
@@ -62,10 +61,10 @@ def test_rows_have_a_configuration_or_say_why_not(name: str) -> None:
 def test_figures_are_those_that_configurations_name(name: str) -> None:
     table = load_table(name)
     for row in table.rows:
-        paper = config.load(row.config).paper if row.config else {}
+        paper = row.configuration.paper if row.configuration else {}
         if paper and paper["table"].text == name and row.variant is None:
             assert paper["row"].text == row.system
-            named = config.load(row.config).paper_row()
+            named = row.configuration.paper_row()
             assert {key: named[key] for key in row.figures} == row.figures
             assert named.get("params") == row.parameters
             assert "config" not in named
@@ -74,7 +73,7 @@ def test_figures_are_those_that_configurations_name(name: str) -> None:
 def test_some_of_the_papers_figures() -> None:
     rows = {row.system: row for row in load_table("mc_rnn_table_2").rows}
     assert rows["MC-RNN-3"].figures == {"bleu": 32.23} and rows["MC-RNN-3"].parameters == 29
-    assert rows["HM-RNN"].config and rows["Actor-critic"].config is None
+    assert rows["HM-RNN"].configuration and rows["Actor-critic"].configuration is None
     dpn = load_table("dpn_table_2")
     assert list(dpn.measure.columns) == ["nist04", "nist05", "nist06", "nist08", "nist12"]
     assert {row.system: row.figures for row in dpn.rows}["DPN-S2S"]["nist12"] == 31.17
@@ -124,7 +123,7 @@ def test_rows_whose_data_are_not_prepared(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(InputError, match="nothing of it can be trained here: not trained: .*wikiqa is not there; prep"):
         trainable(table)
     prepare(tmp_path / "wikiqa")
-    missing = [row for row in trainable(table).rows if row.config is None]
+    missing = [row for row in trainable(table).rows if row.configuration is None]
     assert [row.system for row in missing] == [row.system for row in table.rows if "TrecQA" in row.system]
     remedy = f"not trained: {tmp_path / 'trecqa'} is not there; prepare it as configs/trecqa/_base*.yaml says"
     assert {row.missing for row in missing} == {remedy}
@@ -164,7 +163,7 @@ def test_averages_and_two_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
     some = dataclasses.replace(
         table,
         rows=tuple(
-            row if row.system in runs("Camera", "Video") else dataclasses.replace(row, config=None)
+            row if row.system in runs("Camera", "Video") else dataclasses.replace(row, configuration=None)
             for row in table.rows
         ),
     )

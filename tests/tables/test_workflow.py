@@ -27,8 +27,8 @@ def shown_by_a_dry_run(capfd: pytest.CaptureFixture[str], *arguments: str) -> st
 def test_small_scale(tmp_path: Path) -> None:
     steps = Steps(load_table("mc_rnn_table_2"), "small", tmp_path)
     systems = ["hm_rnn", "ho_rnn", "rnnsearch", "mc_rnn_2", "mc_rnn_3", "mc_rnn_4"]
-    folder = CONFIGURATIONS / "iwslt14_de_en"
-    assert steps.systems == {("iwslt14_de_en", name): folder / f"{name}.yaml" for name in systems}
+    assert list(steps.systems) == [("iwslt14_de_en", name) for name in systems]
+    assert steps.configuration(*next(iter(steps.systems))) == [str(CONFIGURATIONS / "iwslt14_de_en" / "hm_rnn.yaml")]
     assert "fairseq_plugins.corpora.builtin --task translation" in steps.preparation("iwslt14_de_en")
     assert steps.prepared_data("iwslt14_de_en", "mc_rnn_2") == tmp_path / "corpora" / "iwslt14_de_en" / "data"
     options = steps.train_options("iwslt14_de_en", "mc_rnn_2")
@@ -151,19 +151,20 @@ def test_a_cluster_with_slurm(tmp_path: Path, capfd: pytest.CaptureFixture) -> N
     assert "--gpus 1" in shown and "fairseq_plugins.tables.gpu_slots " in shown
 
 
-def test_a_recipe_takes_the_configurations_of_that_name(tmp_path: Path) -> None:
+def test_a_recipe_is_that_of_every_row(tmp_path: Path) -> None:
     steps = Steps(load_table("dpn_table_4", "paper"), "small", tmp_path)
     assert len(steps.systems) == 9
-    for (data_set, system), path in steps.systems.items():
-        assert path.name == f"{system}.yaml" and system.endswith("_paper")
+    for (data_set, system), configuration in steps.systems.items():
+        assert system == f"{configuration.path.stem}_paper"
+        assert steps.configuration(data_set, system) == [str(configuration.path), "--recipe", "paper"]
         # The small scale's sizes hold for it as well.
         assert "--encoder-embed-dim 128" in shlex.join(steps.train_options(data_set, system))
     assert steps.table.folder == "dpn_table_4_paper"
 
 
 def test_a_table_without_the_recipe_says_so() -> None:
-    with pytest.raises(InputError, match="--recipe paper: the rows of mc_rnn_table_2 have no such recipe"):
-        load_table("mc_rnn_table_2", "paper")
+    with pytest.raises(InputError, match="configs/trec/bilstm.yaml: --recipe: there is no recipe 'paper'; the config"):
+        load_table("rcrn_table_5", "paper")
 
 
 @pytest.mark.parametrize(
