@@ -1,4 +1,4 @@
-"""The papers' tables as data: ``configs/tables/*.yaml``, and what ``configs/small/*.yaml`` makes of a configuration."""
+"""The papers' tables as data: ``configs/tables/*.yaml``, and what ``configs/small.yaml`` makes of a configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..package_files import CONFIGURATIONS, ROOT
 from .measures import Measure, measure_named
 
 TABLES = CONFIGURATIONS / "tables"
-SMALL = CONFIGURATIONS / "small"
+SMALL = CONFIGURATIONS / "small.yaml"
 SCALES = ("paper", "small")
 BENCHMARKS = {"rcrn_table_10": ROOT / "benchmarks" / "rcrn_table_10.py"}
 """Tables of seconds: nothing is trained for them."""
@@ -196,14 +196,16 @@ def _names(given: str | list[str] | None) -> tuple[str, ...]:
 
 
 def load_small_scale(dataset: str) -> SmallScale:
-    """Reads what ``--scale small`` makes of the configurations of a dataset (a folder of ``configs/``)."""
-    content = _read(SMALL / f"{dataset}.yaml")
+    """Reads what ``--scale small`` makes of the configurations of a dataset (a folder of ``configs/``).
+
+    Raises:
+        InputError: nothing is said of it.
+    """
+    part = next((part for part in _read(SMALL) if dataset in part["data_sets"]), None)
+    if part is None:
+        raise InputError(f"{SMALL}: no part is for the data set '{dataset}'")
     return SmallScale(
-        content["corpus"],
-        content["preparation"],
-        content.get("train", {}),
-        content.get("generate", {}),
-        content.get("systems", {}),
+        part["corpus"], *(part.get(section, {}) for section in ("preparation", "train", "generate", "systems"))
     )
 
 
@@ -215,6 +217,6 @@ def as_arguments(options: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Any:
     # Numbers of options stay as they are spelt; of figures they are numbers.
     return yaml.safe_load("\n".join(read_lines(path)))

@@ -11,7 +11,7 @@ import yaml
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as config
 
-OTHERS = ("slurm", "small", "tables")
+OTHERS = ("slurm", "tables")
 CONFIGURATIONS = sorted(path for path in (config.CONFIGURATIONS).glob("*/*.yaml") if path.parent.name not in OTHERS)
 
 
