@@ -8,6 +8,9 @@ together, under a name, and ``recipe`` says which of them hold, unless the comma
 
 from __future__ import annotations
 
+import itertools
+import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
@@ -38,7 +41,7 @@ _NUMBERS: dict[str, tuple[type, Callable[[float], bool], str]] = {
     "cache-weight": (float, lambda number: 0 < number < 1, "a number between 0 and 1"),
 }
 # What is in a table's row beside the paper's figures.
-_NOT_FIGURES = ("config", "missing", "bring", "baseline")
+_NOT_FIGURES = ("config", "data", "missing", "bring", "baseline")
 # Sections that a configuration keeps; of the others it keeps what comes of them.
 _KEPT = ("data", "train", "generate", "evaluate", "paper")
 
@@ -65,7 +68,7 @@ class Configuration:
 
     Attributes:
         path: the file
-        data: ``folder``, the prepared data
+        data: ``folder``, the prepared data; for several data sets with ``*`` in the place of the name
         train: options of fairseq-train, without the leading dashes
         generate: options of fairseq-generate
         evaluate: ``average``, the number of last epochs' checkpoints to average; ``metric``, what is scored by it where
@@ -75,6 +78,7 @@ class Configuration:
         paper: ``table`` and ``row``, where the paper's figures are in ``configs/tables/``
         extensions: files of the user's own with metrics or layers, those of the bases first
         recipe: that was chosen in the place of the file's own; None where it is the file's own
+        data_name: of several data sets the one that was chosen; None where there is one, or none was
     """
 
     path: Path
@@ -85,6 +89,7 @@ class Configuration:
     paper: Section = field(default_factory=dict)
     extensions: tuple[Path, ...] = ()
     recipe: str | None = None
+    data_name: str | None = None
 
     @property
     def dataset(self) -> str:
@@ -93,8 +98,8 @@ class Configuration:
 
     @property
     def model(self) -> str:
-        """The file's name without its ending, and the recipe's where another than its own was chosen: ``dpn_paper``."""
-        return self.path.stem if self.recipe is None else f"{self.path.stem}_{self.recipe}"
+        """The file's name without its ending, and what was chosen: ``dpn_paper`` (recipe), ``rcrn_books`` (data)."""
+        return "_".join(filter(None, (self.path.stem, self.data_name, self.recipe)))
 
     @property
     def default_work(self) -> Path:
@@ -103,8 +108,16 @@ class Configuration:
 
     @property
     def data_folder(self) -> Path:
-        """The prepared data: ``data: folder:`` or ``work/<dataset>/data``, seen from where the user stands."""
+        """The prepared data: ``data: folder:`` or ``work/<dataset>/data``, seen from where the user stands.
+
+        Raises:
+            InputError: the configuration is for several data sets, and none was chosen.
+        """
         folder = self.data.get("folder")
+        if folder and "*" in folder.text:
+            raise InputError(
+                f"{folder.place}: for several data sets; choose one by --data {folder.text.replace('*', 'NAME')}"
+            )
         return Path(folder.text if folder else f"work/{self.dataset}/data").absolute()
 
     @property
@@ -128,7 +141,8 @@ class Configuration:
         extensions.add(self.extensions)
 
     def paper_row(self) -> dict[str, float | str] | None:
-        """The paper's figures for this experiment, or None where the configuration names none."""
+        """The paper's figures for this experiment; None where the configuration names none, or is for several data sets
+        and none of the paper's was chosen."""
         if not self.paper:
             return None
         for key in KEYS["paper"]:
@@ -140,10 +154,16 @@ class Configuration:
         if not path.is_file():
             hint = nearest(table.text, [file.stem for file in tables.glob("*.yaml")])
             raise InputError(f"{table.place}: there is no table {path}{hint}")
+        if "*" in row.text:
+            return None
         rows = _rows_of_table(path)
-        if row.text not in rows:
+        # A data set's name is that of a folder, and has no capitals.
+        name = next((name for name in rows if name.casefold() == row.text.casefold()), None)
+        if name is None and self.data_name is not None:
+            return None
+        if name is None:
             raise InputError(f"{row.place}: {path} has no row '{row.text}'{nearest(row.text, rows)}")
-        return {key: value for key, value in rows[row.text].items() if key not in _NOT_FIGURES}
+        return {key: value for key, value in rows[name].items() if key not in _NOT_FIGURES}
 
     def resolved(self) -> str:
         """The YAML of what the file and its bases say together, every value as it is spelt there."""
@@ -177,12 +197,13 @@ def _rows_of_table(path: Path) -> dict[str, dict[str, float | str]]:
     return {entry["system"]: entry for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["rows"]}
 
 
-def load(path: str | Path, recipe: str | None = None) -> Configuration:
+def load(path: str | Path, recipe: str | None = None, data: str | Path | None = None) -> Configuration:
     """Reads a configuration and, recursively, its bases.
 
     Args:
         path: of the file, or a name that :func:`located` finds
         recipe: one of its recipes, in the place of its own
+        data: prepared data; of a configuration for several data sets the folder's name says which one it is
 
     Raises:
         InputError: a file is missing, is no YAML, or holds an unknown section or key, or in ``evaluate`` what is not a
@@ -204,10 +225,29 @@ def load(path: str | Path, recipe: str | None = None) -> Configuration:
         content.sections["train"] = {**recipes[name], **content.sections.get("train", {})}
     extension_files = tuple(dict.fromkeys(content.extensions))
     chosen = None if own is not None and own.text == recipe else recipe
-    configuration = Configuration(path, **content.sections, extensions=extension_files, recipe=chosen)
+    data_name = None if data is None else _chosen_data(content.sections, data)
+    configuration = Configuration(
+        path, **content.sections, extensions=extension_files, recipe=chosen, data_name=data_name
+    )
     configuration.paper_row()
     _check_numbers(configuration.evaluate)
     return configuration
+
+
+def _chosen_data(sections: dict[str, Section], data: str | Path) -> str | None:
+    """Puts the name of one of several data sets in the place of ``*``: what stands there in ``data``, if it fits."""
+    folder = sections.get("data", {}).get("folder")
+    if folder is None or "*" not in folder.text:
+        return None
+    parts = itertools.dropwhile(lambda part: "*" not in part, Path(folder.text).parts)
+    pattern = "/".join(re.escape(part).replace(r"\*", "([^/]+)", 1) for part in parts)
+    match = re.fullmatch(f".*/{pattern}", os.path.abspath(data))
+    if match is None:
+        return None
+    for section, key in (("data", "folder"), ("paper", "row")):
+        if (value := sections.get(section, {}).get(key)) is not None:
+            sections[section][key] = value._replace(text=value.text.replace("*", match[1]))
+    return match[1]
 
 
 def located(name: str | Path) -> Path:

@@ -93,7 +93,7 @@ def main(arguments: Sequence[str]) -> None:
     """Translates and scores, and writes the evaluation's part of ``results.json``."""
     options, extra = parser().parse_and_pass_on(arguments)
     path = options.configuration
-    configuration = configurations.load(path, options.recipe)
+    configuration = configurations.load(path, options.recipe, options.data)
     work = work_folder(options.work or configuration.default_work)
     configuration.load_extensions()  # the kind of the data may be one of theirs
     data = PreparedData.of(configuration, options.data)

@@ -185,14 +185,16 @@ def recordable(configuration: Configuration, work: Path, checkpoint: str | None)
         checkpoint: what the command line says of ``--checkpoint``
 
     Raises:
-        InputError: it is not below the checkout's ``configs/``, not trained in this work folder, the checkpoint is not
-            the training's own, or its statistics are damaged.
+        InputError: it is not below the checkout's ``configs/``, for several data sets of which none is named, not
+            trained in this work folder, the checkpoint is not the training's own, or its statistics are damaged.
     """
     configs = CONFIGURATIONS
     if not configuration.path.resolve().is_relative_to(configs.resolve()):
         raise InputError(
             f"--record: {configuration.path} is not below {configs}; a record names its configuration there"
         )
+    if (named := configuration.data.get("folder")) is not None and "*" in named.text:
+        raise InputError(f"--record: {named.place}: for several data sets; name one by --data, a folder {named.text}")
     if checkpoint is not None:
         raise InputError("--record: it takes the training's own checkpoint; leave out --checkpoint, or say --average N")
     found = results.required(work)

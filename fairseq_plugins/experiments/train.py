@@ -73,8 +73,8 @@ def parser() -> CommandParser:
         "--work",
         type=Path,
         metavar="DIR",
-        help="where checkpoints/, train.log, train.jsonl and results.json go (default: work/<dataset>/<model>, or "
-        "work/<dataset>/<model>_<recipe>)",
+        help="where checkpoints/, train.log, train.jsonl and results.json go (default: work/<dataset>/<model>, "
+        "with --recipe work/<dataset>/<model>_<recipe>)",
     )
     options.add_argument(
         "--data",
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str]) -> None:
     """Trains, and writes the training's part of ``results.json``."""
     options, extra = parser().parse_and_pass_on(arguments)
     path = options.configuration
-    configuration = configurations.load(path, options.recipe)
+    configuration = configurations.load(path, options.recipe, options.data)
     work = work_folder(options.work or configuration.default_work)
     configuration.load_extensions()  # the kind of the data may be one of theirs
     data = PreparedData.of(configuration, options.data)

@@ -138,7 +138,9 @@ def load_table(name: str, recipe: str | None = None) -> Table:
         raise InputError(f"there is no table '{name}'{nearest(name, known)}; there are {', '.join(known)}")
     content = _read(path)
     trained = {
-        entry["config"]: configurations.load(CONFIGURATIONS / entry["config"], recipe)
+        (entry["config"], entry.get("data")): configurations.load(
+            CONFIGURATIONS / entry["config"], recipe, entry.get("data")
+        )
         for entry in content["rows"]
         if "config" in entry
     }
@@ -152,7 +154,7 @@ def load_table(name: str, recipe: str | None = None) -> Table:
             entry["system"],
             {key: entry[key] for key in measure.columns if key in entry},
             entry.get("params"),
-            trained.get(entry.get("config")),
+            trained.get((entry.get("config"), entry.get("data"))),
             entry.get("missing"),
             entry.get("flow"),
             entry.get("uncertain", False),

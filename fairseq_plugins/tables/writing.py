@@ -25,8 +25,8 @@ FILES = ("table.md", "table.csv", "table.json", "report.html")
 """What is written of a table, in ``tables/<table>`` of the work folder."""
 
 SMALL_SCALE_NOTICE = (
-    "Not the paper's setting: built-in sentences and small models (configs/small.yaml). This shows that every step runs; "
-    "its figures say nothing about the paper's."
+    "Not the paper's setting: built-in sentences and small models (configs/small.yaml). This shows that every step "
+    "runs; its figures say nothing about the paper's."
 )
 
 

@@ -98,6 +98,26 @@ def test_data_and_work_folders_follow_the_names(tmp_path: Path) -> None:
     assert configuration.data_folder == Path.cwd() / "elsewhere" / "data"
 
 
+def test_a_configuration_for_several_data_sets(tmp_path: Path) -> None:
+    row = "paper: {table: rcrn_table_1, row: '*, RCRN'}"
+    path = write(tmp_path, rcrn=f"data:\n  folder: work/reviews_*/data\ntrain: {{arch: lstm}}\n{row}")
+    none = config.load(path)
+    assert (none.model, none.paper_row()) == ("rcrn", None)
+    with pytest.raises(
+        InputError, match=f"^{path}, line 2: for several data sets; choose one by --data work/reviews_N"
+    ):
+        none.data_folder  # noqa: B018
+    imdb = config.load(path, data="work/reviews_imdb/data")
+    assert imdb.data_folder == Path.cwd() / "work" / "reviews_imdb" / "data"
+    assert imdb.default_work == Path("work") / tmp_path.name / "rcrn_imdb"
+    assert imdb.paper_row() == {"system": "IMDB, RCRN", "accuracy": 89.8}, "names of folders have no capitals"
+    own = config.load(path, data="elsewhere/reviews_my set/data")
+    assert (own.data_name, own.paper_row()) == ("my set", None), "one that the paper has not"
+    for other in "work/reviews/data", "work/reviews_imdb", "reviews_imdb/data/more":
+        assert config.load(path, data=other) == none, "the folder does not say which it is"
+    assert config.load(write(tmp_path, one="train: {arch: lstm}"), data="work/reviews_imdb/data").data_name is None
+
+
 @pytest.mark.system
 @pytest.mark.parametrize(
     ("content", "expected"),

@@ -279,7 +279,7 @@ def test_more_gpus_than_there_are(tmp_path: Path, data: PreparedData) -> None:
         commands.train_command(configuration, data, tmp_path, 1000, [])
 
 
-# Bases that have options of their models; the 16 review sets differ in their data alone.
+# Bases that have options of their models.
 MODELS_OF_BASES = {
     **dict.fromkeys(("quickstart", "quickstart_summarization"), "rnnsearch_iwslt_de_en"),
     **dict.fromkeys(CLASSIFIED, "rcrn_classifier"),
@@ -287,11 +287,10 @@ MODELS_OF_BASES = {
     **dict.fromkeys(RANKED, "rcrn_ranking"),
     **dict.fromkeys((*COPIED, *PIXELS), "dilated_rnn_pixels"),
 }
-DIFFERENT = [path for path in CONFIGURATIONS if path.parent.name != "reviews" or path.stem in ("_base", "rcrn_books")]
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("path", DIFFERENT, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_fairseq_accepts_every_configuration(
     path: Path, tmp_path: Path, data_for: Callable[[Configuration], PreparedData]
 ) -> None:
