@@ -78,7 +78,7 @@ def load_runs(table: Table, row: Row, work: Path, seeds: Sequence[int], scale: s
         return []
     runs = []
     for seed in seeds:
-        folder = work / configuration.dataset / configuration.model / f"seed_{seed}"
+        folder = work.joinpath(*table.system_of(configuration), f"seed_{seed}")
         found = results.load(folder)
         if "updates" not in found:
             raise InputError(f"{folder}: no experiment there; run {table.command}")

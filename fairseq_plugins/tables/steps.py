@@ -34,7 +34,7 @@ class Steps:
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Steps:
         """The steps that Snakemake's ``config`` describes; a dry run shows those too whose data are not prepared."""
-        table = load_table(config["table"], config.get("recipe"))
+        table = load_table(config["table"], config.get("recipe"), config.get("options", ()))
         data = Path(config["data"]) if "data" in config else None
         if config["scale"] == "paper" and not config["dry_run"]:
             table = trainable(table, data)
@@ -66,10 +66,10 @@ class Steps:
 
     def train_options(self, data_set: str, system: str) -> list[str]:
         """What fairseq-train is told beside the configuration."""
-        options = self._small(data_set).train_options(system)
+        options = self._small(data_set).train_options(self.systems[data_set, system].model)
         if self.max_update is not None:
             options["max-update"] = self.max_update
-        return as_arguments(options)
+        return [*as_arguments(options), *self.table.options]
 
     def evaluations(self, data_set: str, system: str) -> list[str]:
         """The options of each evaluation, those of one as a line."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Mapping
+import re
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,7 @@ class Table:
         baselines: the systems that significance is tested against, or what they are called where each row has its own
         rows: in the paper's order
         recipe: by which the rows are trained; None where that is each configuration's own
+        options: further ones of fairseq-train, for every row
         verdict: the page that says what holds of the paper's claims, from the checkout on; None where there is none
         without: what the paper's systems have that ours do not; None for nothing
     """
@@ -77,22 +80,36 @@ class Table:
     recipe: str | None = None
     verdict: str | None = None
     without: str | None = None
+    options: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
         """The name of the folder of what is written."""
-        return self.name if self.recipe is None else f"{self.name}_{self.recipe}"
+        return (self.name if self.recipe is None else f"{self.name}_{self.recipe}") + self._with_options
 
     @property
     def command(self) -> str:
         """What reproduces it."""
-        return f"scripts/reproduce.sh {self.name}" + ("" if self.recipe is None else f" --recipe {self.recipe}")
+        recipe = [] if self.recipe is None else ["--recipe", self.recipe]
+        return shlex.join(
+            ["scripts/reproduce.sh", self.name, *recipe, *(["--", *self.options] if self.options else [])]
+        )
 
     @property
     def systems(self) -> dict[tuple[str, str], Configuration]:
         """Data set and system → what trains it, in the order of the rows."""
         trained = (row.configuration for row in self.rows)
-        return {(one.dataset, one.model): one for one in trained if one is not None}
+        return {self.system_of(one): one for one in trained if one is not None}
+
+    def system_of(self, configuration: Configuration) -> tuple[str, str]:
+        """The names of a configuration's data set and system, whose runs with other options lie elsewhere."""
+        return configuration.dataset, configuration.model + self._with_options
+
+    @property
+    def _with_options(self) -> str:
+        """What tells runs with further options from those without: ``_cross-memory_plain``."""
+        words = (word.lstrip("-") for word in self.options)
+        return "".join("_" + re.sub(r"[^\w.-]+", "-", word) for word in words)
 
 
 @dataclass(frozen=True)
@@ -122,12 +139,13 @@ class SmallScale:
         return {name: value for name, value in options.items() if value is not None}
 
 
-def load_table(name: str, recipe: str | None = None) -> Table:
+def load_table(name: str, recipe: str | None = None, options: Sequence[str] = ()) -> Table:
     """Reads a table.
 
     Args:
         name: of its file
         recipe: by which every row is trained, in the place of its configuration's own
+        options: further ones of fairseq-train, for every row
 
     Raises:
         InputError: there is none of that name, or a configuration has no such recipe.
@@ -165,7 +183,7 @@ def load_table(name: str, recipe: str | None = None) -> Table:
         for entry in content["rows"]
     )
     verdict, without = content.get("verdict"), content.get("without")
-    return Table(name, content["title"], measure, baselines, rows, recipe, verdict, without)
+    return Table(name, content["title"], measure, baselines, rows, recipe, verdict, without, tuple(options))
 
 
 def trainable(table: Table, data: Path | None = None) -> Table:

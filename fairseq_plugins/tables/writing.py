@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -40,8 +41,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--recipe")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("options", nargs="*")
     options = parser.parse_args(arguments)
-    table = load_table(options.table, options.recipe)
+    table = load_table(options.table, options.recipe, options.options)
     if options.scale == "paper":
         table = trainable(table, options.data)
     runs = {
@@ -82,6 +84,8 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
     )
     if table.recipe is not None:
         notes.append(f"Every row is trained by the recipe '{table.recipe}' of its configuration.")
+    if table.options:
+        notes.append(f"Every row is trained with {shlex.join(table.options)}.")
     notes += [f"Ours are without {table.without}."] if table.without is not None else []
     notes += table.measure.notes(first[0].found)
     if table.baselines:

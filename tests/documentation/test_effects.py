@@ -471,6 +471,7 @@ COVERED: dict[str, str] = {
     # Other scripts and analyses.
     "scripts/install.sh --extras": "test_effects::test_extras_are_installed",
     "scripts/quickstart.sh --task": "test_quickstart::test_another_seed_does_not_go_on_with_a_training",
+    "scripts/reproduce.sh --": "test_workflow::test_options_of_every_training",
     "scripts/reproduce.sh --gpus": "test_workflow::test_a_cluster_with_slurm",
     "scripts/reproduce.sh --max-update": "test_workflow::test_the_papers_scale",
     "--format": "test_compare::test_command_with_rouge",

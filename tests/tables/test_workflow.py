@@ -24,6 +24,12 @@ def shown_by_a_dry_run(capfd: pytest.CaptureFixture[str], *arguments: str) -> st
     return "".join(capfd.readouterr())
 
 
+def shown_by_a_dry_run_with(capfd: pytest.CaptureFixture[str], arguments: list[str], options: list[str]) -> str:
+    """The same with options of every training."""
+    workflow.main([*arguments, "--dry-run", "--", *options])
+    return "".join(capfd.readouterr())
+
+
 def test_small_scale(tmp_path: Path) -> None:
     steps = Steps(load_table("mc_rnn_table_2"), "small", tmp_path)
     systems = ["hm_rnn", "ho_rnn", "rnnsearch", "mc_rnn_2", "mc_rnn_3", "mc_rnn_4"]
@@ -119,7 +125,7 @@ def test_a_dry_run_shows_every_command_and_leaves_nothing(tmp_path: Path, capfd:
         f"{own} train {shlex.join([*place, *options, '--seed', '1'])}",
         f"for options in '--subset test --max-tokens 4000'; do  {own} evaluate {shlex.join(place)} $options",
         f"{own} analysis entropy '{run}'/checkpoints/checkpoint_best.pt {shlex.join(analysis[2:])}",
-        f"-m fairseq_plugins.tables.writing dpn_table_5 --scale=small '--work={work}' --seeds 1 2",
+        f"-m fairseq_plugins.tables.writing dpn_table_5 --scale=small '--work={work}' --seeds 1 2 --",
     ):
         assert command in shown
         assert command.replace("seed_1", "seed_2").replace("--seed 1", "--seed 2") in shown
@@ -160,6 +166,24 @@ def test_a_recipe_is_that_of_every_row(tmp_path: Path) -> None:
         # The small scale's sizes hold for it as well.
         assert "--encoder-embed-dim 128" in shlex.join(steps.train_options(data_set, system))
     assert steps.table.folder == "dpn_table_4_paper"
+
+
+@pytest.mark.system
+def test_options_of_every_training(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    work = ["--scale", "small", "--work", str(tmp_path / "work")]
+    shown = shown_by_a_dry_run_with(capfd, ["dpn_table_5", *work], ["--cross-memory", "plain", "--lr", "1e-3 x"])
+    assert "--cross-memory plain --lr '1e-3 x' --seed 1" in shown
+    run = f"{tmp_path}/work/iwslt14_de_en_10k/dpn_cross-memory_plain_lr_1e-3-x/seed_1"
+    assert f"--work {run} " in shown, "apart from runs without"
+    assert "--seeds 1 -- --cross-memory plain --lr '1e-3 x'" in shown, "and so is the table"
+    options = ["--cross-memory", "plain"]
+    table = load_table("dpn_table_5", "paper", options)
+    assert table.folder == "dpn_table_5_paper_cross-memory_plain"
+    assert table.command == "scripts/reproduce.sh dpn_table_5 --recipe paper -- --cross-memory plain"
+    # Patterns of the small scale are of configurations' names.
+    system, plain = ("copy_memory_500", "rnn_lr_1"), ("copy_memory_500", "rnn")
+    steps = [Steps(load_table("dilated_rnn_figure_3", None, more), "small", tmp_path) for more in (["--lr", "1"], [])]
+    assert steps[0].train_options(*system) == [*steps[1].train_options(*plain), "--lr", "1"]
 
 
 def test_a_table_without_the_recipe_says_so() -> None:
