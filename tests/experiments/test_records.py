@@ -267,9 +267,9 @@ def test_every_record_of_the_project_has_its_configuration_and_options(monkeypat
         if known.configuration is None:
             continue
         configuration = configurations.load(ROOT / known.configuration, known.recipe)
-        if known.dataset == "reviews":
+        if "*" in (folder := configuration.data["folder"].text if configuration.data else ""):
             name = known.system.removeprefix(f"{configuration.model}_")
-            configuration = configurations.load(configuration.path, data=f"work/reviews_{name}/data")
+            configuration = configurations.load(configuration.path, data=folder.replace("*", name))
         assert (configuration.dataset, configuration.model) == (known.dataset, known.system)
         # What the configuration says today, with what is different, is what was trained.
         said = {key: value.text for key, value in configuration.train.items() if value.text != "false"}

@@ -181,7 +181,7 @@ def test_options_of_every_training(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert table.folder == "dpn_table_5_paper_cross-memory_plain"
     assert table.command == "scripts/reproduce.sh dpn_table_5 --recipe paper -- --cross-memory plain"
     # Patterns of the small scale are of configurations' names.
-    system, plain = ("copy_memory_500", "rnn_lr_1"), ("copy_memory_500", "rnn")
+    system, plain = ("copy_memory", "rnn_500_lr_1"), ("copy_memory", "rnn_500")
     steps = [Steps(load_table("dilated_rnn_figure_3", None, more), "small", tmp_path) for more in (["--lr", "1"], [])]
     assert steps[0].train_options(*system) == [*steps[1].train_options(*plain), "--lr", "1"]
 
@@ -201,7 +201,7 @@ def test_a_table_without_the_recipe_says_so() -> None:
         ("mc_rnn_table_4", "ptb", "builtin --task language_model"),
         ("dilated_rnn_table_2", "ptb_characters", "--characters"),
         ("dilated_rnn_table_1", "permuted_mnist", "prepare pixels --small --permute"),
-        ("dilated_rnn_figure_3", "copy_memory_500", "prepare copy_memory --length 20 --sequences 200"),
+        ("dilated_rnn_figure_3", "copy_memory", "prepare copy_memory --length 20 --sequences 200"),
         ("dilated_rnn_figure_4", "noisy_mnist_1000", "prepare pixels --small --length 100"),
     ],
 )
