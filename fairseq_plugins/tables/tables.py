@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import itertools
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -227,6 +228,12 @@ def load_small_scale(dataset: str) -> SmallScale:
     return SmallScale(
         part["corpus"], *(part.get(section, {}) for section in ("preparation", "train", "generate", "systems"))
     )
+
+
+def training_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """A command line before ``--``, and what comes after it: options of every training."""
+    own = list(itertools.takewhile(lambda word: word != "--", arguments))
+    return own, list(arguments[len(own) + 1 :])
 
 
 def as_arguments(options: Mapping[str, Any]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import signal
@@ -20,7 +19,7 @@ from ..experiments.fairseq_commands import available_gpus, option
 from ..experiments.processes import only_one, shown
 from ..fairseq_program import environment
 from ..missing import remedy
-from .tables import BENCHMARKS, SCALES, load_table, trainable
+from .tables import BENCHMARKS, SCALES, load_table, trainable, training_options
 from .writing import FILES
 
 SNAKEFILE = Path(__file__).with_name("Snakefile")
@@ -106,9 +105,9 @@ def main(arguments: Sequence[str]) -> None:
     if (timed := next((word for word in arguments if word in BENCHMARKS), None)) is not None:
         time_models(timed, [word for word in arguments if word != timed])
         return
-    own = list(itertools.takewhile(lambda word: word != "--", arguments))
+    own, of_training = training_options(arguments)
     options, extra = parser().parse_known_args(own)
-    table = load_table(options.table, options.recipe, arguments[len(own) + 1 :])
+    table = load_table(options.table, options.recipe, of_training)
     data = None if options.data is None else Path(os.path.abspath(options.data))
     if options.scale == "paper" and not options.dry_run:
         for note in dict.fromkeys(row.missing for row in trainable(table, data).rows if row not in table.rows):

@@ -20,7 +20,7 @@ from ..scoring.metrics import Metric
 from ..versions import add_version_argument
 from .measures import data_of
 from .rows import Result, SeededRun, load_runs, results_of
-from .tables import SCALES, Table, load_table, trainable
+from .tables import SCALES, Table, load_table, trainable, training_options
 
 FILES = ("table.md", "table.csv", "table.json", "report.html")
 """What is written of a table, in ``tables/<table>`` of the work folder."""
@@ -41,9 +41,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--recipe")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("options", nargs="*")
-    options = parser.parse_args(arguments)
-    table = load_table(options.table, options.recipe, options.options)
+    own, of_training = training_options(arguments)
+    options = parser.parse_args(own)
+    table = load_table(options.table, options.recipe, of_training)
     if options.scale == "paper":
         table = trainable(table, options.data)
     runs = {

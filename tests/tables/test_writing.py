@@ -65,10 +65,10 @@ class Work:
         splits = {"train": {"kept": 12345}, **{split: {"name": name} for split, name in self.sets.items()}}
         PairsPreparation("de", "en", bpe="none", metric=metric, splits=splits).save(self.data)
 
-    def add(self, path: Path, seed: int, errors: float) -> dict[str, list[str]]:
+    def add(self, path: Path, seed: int, errors: float, with_options: str = "") -> dict[str, list[str]]:
         """One experiment; returns its translations of each set."""
         configuration = configurations.load(path)
-        work = self.root / configuration.dataset / configuration.model / f"seed_{seed}"
+        work = self.root / configuration.dataset / f"{configuration.model}{with_options}" / f"seed_{seed}"
         found = {"config": str(path), "command": f"fairseq-train {self.data}/bin --arch x", "parameters": 2_000_000}
         found |= {
             "updates": 1000 + seed,
@@ -218,6 +218,22 @@ def test_two_baselines(tmp_path: Path) -> None:
     for name, heading in ("M1", "p_bleu_seed_2"), ("M5", "p_bleu_seed_2_against_M5"):
         assert float(cells[heading]) == pytest.approx(record["significance"][name]["2"]["bleu"]["p_value"], abs=1e-4)
     assert "against M1 and M5 with the same seed" in (folder / "table.md").read_text()
+
+
+@pytest.mark.system
+def test_runs_with_further_options_are_apart(tmp_path: Path) -> None:
+    work = Work(tmp_path, metric="rouge")
+    for path in paths_of("dpn_table_3"):
+        work.add(path, 1, 0.1)
+        work.add(path, 1, 0.3, "_lr_1")
+    work.table("dpn_table_3", "--", "--lr", "1")
+    plain, other = (tmp_path / "tables" / name for name in ("dpn_table_3", "dpn_table_3_lr_1"))
+    assert not plain.exists() and "Every row is trained with --lr 1." in (other / "table.md").read_text()
+    work.table("dpn_table_3")
+    rows = [json.loads((folder / "table.json").read_text())["rows"][-1] for folder in (plain, other)]
+    assert rows[0]["ours"]["rouge1"] > rows[1]["ours"]["rouge1"]
+    with pytest.raises(InputError, match="no experiment there; run scripts/reproduce.sh dpn_table_3 -- --lr 2$"):
+        work.table("dpn_table_3", "--", "--lr", "2")
 
 
 def test_entropies(tmp_path: Path) -> None:
