@@ -12,7 +12,7 @@ from ..experiments import configuration as configurations
 from ..experiments import record_groups, records
 from ..experiments.record_groups import Group
 from ..experiments.seeds import SeedsComparison, compare_seeds
-from ..package_files import CONFIGURATIONS
+from ..package_files import CONFIGURATIONS, ROOT
 from ..terminal import table
 from .result import Analysis, Panel
 
@@ -77,16 +77,19 @@ def group_named(arguments: argparse.Namespace, name: str, known: Sequence[record
         return baselines[name]
     folder = CONFIGURATIONS / arguments.dataset
     path = folder / f"{name}.yaml"
-    if not path.is_file():
+    # A recipe, or one of several data sets, is in the name of what is recorded.
+    of_data_set = {record.system: record for record in known if record.dataset == arguments.dataset}
+    if name in of_data_set and (configuration_name := of_data_set[name].configuration) is not None:
+        path = ROOT / configuration_name
+    elif not path.is_file():
         asked = name if folder.is_dir() else arguments.dataset
         datasets = {record.dataset for record in known}
-        systems = {file.stem for file in folder.glob("[!_]*.yaml")} | baselines.keys()
+        systems = {file.stem for file in folder.glob("[!_]*.yaml")} | of_data_set.keys()
         there = sorted(systems if folder.is_dir() else datasets)
         raise InputError(f"{path}: there is no '{asked}'{nearest(asked, there)}; there are {', '.join(there)}")
     checkpoint = records.checkpoint_name(arguments.average)
-    configuration = configurations.load(path)
-    configuration.load_extensions()  # the metric may be one of theirs
-    group = record_groups.group_of(configuration, known, checkpoint)
+    configurations.load(path).load_extensions()  # the metric may be one of theirs
+    group = record_groups.group_of_system(arguments.dataset, name, known, checkpoint)
     if group is None:
         place = records.folder() / arguments.dataset / name
         raise InputError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import InputError
@@ -72,9 +71,9 @@ def table(records: Sequence[Record]) -> str:
 
 def _ours(family: Family, paper: Table, row: Row, records: Sequence[Record]) -> tuple[str, str]:
     """Our score, and the configuration that it is of: on the paper's data if that is recorded, else on the stand-in."""
-    if row.config is None:
+    if row.configuration is None:
         raise InputError(f"{family.table}: {family.row} has no configuration that trains it; name another row")
-    path = Path(row.config).relative_to(ROOT).as_posix()
+    path = row.configuration.path.relative_to(ROOT).as_posix()
     figures = paper_tables.our_figures(paper, row, records)
     if figures != paper_tables.NOT_RECORDED:
         return f"{figures}, the same data" + (f" without {paper.without}" if paper.without else ""), path

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..experiments import configuration as configurations
 from ..experiments.record_groups import Group, group_of, longest_with_own_budget
 from ..experiments.records import BEST, Record
 from ..package_files import ROOT
@@ -51,7 +50,7 @@ def section(table: Table, records: Sequence[Record]) -> list[str]:
         said.append(f"Ours are without {table.without}.")
     lines = [f"## {table.title.partition(', ')[2]}", "", *said, ""]
     if not any(row.figures for row in table.rows):
-        names = dict.fromkeys(row.config.parent.name for row in table.rows if row.config is not None)
+        names = dict.fromkeys(row.configuration.dataset for row in table.rows if row.configuration is not None)
         links = ", ".join(f"[{name}](../../configs/{name})" for name in names)
         return [*lines, f"The paper draws it, and prints no figure. Its {len(table.rows)} systems: {links}.", ""]
     columns = {
@@ -79,9 +78,10 @@ def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
     metric = table.measure.metric
     if row.average is not None:
         return "the mean of the rows above"
-    if row.config is None:
+    configuration = row.configuration
+    if configuration is None:
         return row.missing or "quoted by the paper"
-    path = Path(row.config).relative_to(ROOT).as_posix()
+    path = configuration.path.relative_to(ROOT).as_posix()
     if metric is None or not any(record.configuration == path for record in records):
         return NOT_RECORDED
     if row.variant is not None:
@@ -90,7 +90,6 @@ def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
         runs = [record for record in runs if record.differences in ({}, {row.variant: "true"})]
         group: Group | None = Group(tuple(runs), {})
     else:
-        configuration = configurations.load(row.config)
         group = group_of(configuration, records) or longest_with_own_budget(configuration, records)
     if group is None:
         return NOT_RECORDED
@@ -113,7 +112,7 @@ def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
 
 def link(row: Row) -> str:
     """A link to a row's configuration, as seen from ``docs/results/``."""
-    if row.config is None:
+    if row.configuration is None:
         return NOTHING
-    path = Path(row.config).relative_to(ROOT).as_posix()
+    path = row.configuration.path.relative_to(ROOT).as_posix()
     return f"[{path.removeprefix('configs/')}](../../{path})"

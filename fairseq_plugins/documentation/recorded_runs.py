@@ -83,16 +83,32 @@ def rows(shown: Sequence[Group], sets: Sequence[str]) -> dict[str, list[str]]:
             heading = column.label if len(sets) == 1 else f"{subset}: {column.label}"
             scores[heading] = [cell(group, column, subset) for group in shown]
     table = {
-        "system": [f"`{group.system}`" for group in shown],
+        "system": [system(group) for group in shown],
         "options": [differing(group.differences) for group in shown],
         "checkpoint": [group.checkpoint if group.configuration else "" for group in shown],
         **scores,
         "runs": [str(max(count(group, subset) for subset in sets)) for group in shown],
         "parameters": [extremes([record.parameters for record in group.records]) for group in shown],
         "updates": [extremes([record.updates for record in group.records]) for group in shown],
-        "note": ["carried over" if group.records[0].carried_over else "" for group in shown],
+        "note": [origin(group) for group in shown],
     }
     return {heading: cells for heading, cells in table.items() if any(text not in ("", NOTHING) for text in cells)}
+
+
+def system(group: Group) -> str:
+    """The name of a group's configuration, and of its recipe where another than its own was chosen."""
+    return (
+        f"`{group.system}`"
+        if group.recipe is None
+        else f"`{group.system.removesuffix(f'_{group.recipe}')}`, recipe `{group.recipe}`"
+    )
+
+
+def origin(group: Group) -> str:
+    """Where the figures of runs come from that were not recorded as they ended; empty for all others."""
+    if not group.records[0].carried_over:
+        return ""
+    return "carried over" if group.recipe is None else "carried over, by an earlier recipe"
 
 
 def count(group: Group, subset: str) -> int:

@@ -2,12 +2,15 @@
 
 The sections ``train`` and ``generate`` hold options of fairseq-train and fairseq-generate under their own names;
 fairseq's own parsers check them (:mod:`.fairseq_commands`). ``recipes`` holds options of fairseq-train that go
-together, under a name, and ``recipe`` says which of them hold; what ``train`` says wins. Nothing unknown is
-accepted anywhere.
+together, under a name, and ``recipe`` says which of them hold, unless the command line does (``--recipe``); what
+``train`` says wins. Nothing unknown is accepted anywhere.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
@@ -39,7 +42,7 @@ _NUMBERS: dict[str, tuple[type, Callable[[float], bool], str]] = {
     "cache-weight": (float, lambda number: 0 < number < 1, "a number between 0 and 1"),
 }
 # What is in a table's row beside the paper's figures.
-_NOT_FIGURES = ("config", "missing", "bring", "baseline")
+_NOT_FIGURES = ("config", "data", "missing", "bring", "baseline")
 # Sections that a configuration keeps; of the others it keeps what comes of them.
 _KEPT = ("data", "train", "generate", "evaluate", "paper")
 
@@ -66,7 +69,7 @@ class Configuration:
 
     Attributes:
         path: the file
-        data: ``folder``, the prepared data
+        data: ``folder``, the prepared data; for several data sets with ``*`` in the place of the name
         train: options of fairseq-train, without the leading dashes
         generate: options of fairseq-generate
         evaluate: ``average``, the number of last epochs' checkpoints to average; ``metric``, what is scored by it where
@@ -75,6 +78,8 @@ class Configuration:
             to choose it
         paper: ``table`` and ``row``, where the paper's figures are in ``configs/tables/``
         extensions: files of the user's own with metrics or layers, those of the bases first
+        recipe: that was chosen in the place of the file's own; None where it is the file's own
+        data_name: of several data sets the one that was chosen; None where there is one, or none was
     """
 
     path: Path
@@ -84,6 +89,8 @@ class Configuration:
     evaluate: Section = field(default_factory=dict)
     paper: Section = field(default_factory=dict)
     extensions: tuple[Path, ...] = ()
+    recipe: str | None = None
+    data_name: str | None = None
 
     @property
     def dataset(self) -> str:
@@ -92,8 +99,8 @@ class Configuration:
 
     @property
     def model(self) -> str:
-        """The file's name without its ending."""
-        return self.path.stem
+        """The file's name without its ending, and what was chosen: ``dpn_paper`` (recipe), ``rcrn_books`` (data)."""
+        return "_".join(filter(None, (self.path.stem, self.data_name, self.recipe)))
 
     @property
     def default_work(self) -> Path:
@@ -102,8 +109,16 @@ class Configuration:
 
     @property
     def data_folder(self) -> Path:
-        """The prepared data: ``data: folder:`` or ``work/<dataset>/data``, seen from where the user stands."""
+        """The prepared data: ``data: folder:`` or ``work/<dataset>/data``, seen from where the user stands.
+
+        Raises:
+            InputError: the configuration is for several data sets, and none was chosen.
+        """
         folder = self.data.get("folder")
+        if folder and "*" in folder.text:
+            raise InputError(
+                f"{folder.place}: for several data sets; choose one by --data {folder.text.replace('*', 'NAME')}"
+            )
         return Path(folder.text if folder else f"work/{self.dataset}/data").absolute()
 
     @property
@@ -147,7 +162,8 @@ class Configuration:
         extensions.add(self.extensions)
 
     def paper_row(self) -> dict[str, float | str] | None:
-        """The paper's figures for this experiment, or None where the configuration names none."""
+        """The paper's figures for this experiment; None where the configuration names none, or is for several data sets
+        and none of the paper's was chosen."""
         if not self.paper:
             return None
         for key in KEYS["paper"]:
@@ -159,10 +175,16 @@ class Configuration:
         if not path.is_file():
             hint = nearest(table.text, [file.stem for file in tables.glob("*.yaml")])
             raise InputError(f"{table.place}: there is no table {path}{hint}")
+        if "*" in row.text:
+            return None
         rows = _rows_of_table(path)
-        if row.text not in rows:
+        # A data set's name is that of a folder, and has no capitals.
+        name = next((name for name in rows if name.casefold() == row.text.casefold()), None)
+        if name is None and self.data_name is not None:
+            return None
+        if name is None:
             raise InputError(f"{row.place}: {path} has no row '{row.text}'{nearest(row.text, rows)}")
-        return {key: value for key, value in rows[row.text].items() if key not in _NOT_FIGURES}
+        return {key: value for key, value in rows[name].items() if key not in _NOT_FIGURES}
 
     def resolved(self) -> str:
         """The YAML of what the file and its bases say together, every value as it is spelt there."""
@@ -196,30 +218,57 @@ def _rows_of_table(path: Path) -> dict[str, dict[str, float | str]]:
     return {entry["system"]: entry for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["rows"]}
 
 
-def load(path: str | Path) -> Configuration:
+def load(path: str | Path, recipe: str | None = None, data: str | Path | None = None) -> Configuration:
     """Reads a configuration and, recursively, its bases.
 
     Args:
         path: of the file, or a name that :func:`located` finds
+        recipe: one of its recipes, in the place of its own
+        data: prepared data; of a configuration for several data sets the folder's name says which one it is
 
     Raises:
         InputError: a file is missing, is no YAML, or holds an unknown section or key, or in ``evaluate`` what is not a
-            number; the message names file and line. Options of fairseq and the metric are not looked at here.
+            number, or has no such recipe; the message names file and line. Options of fairseq and the metric are not
+            looked at here.
     """
     path = located(path)
     if not path.is_file() and not path.is_absolute() and path.suffix != ".yaml":
         ours = [file.relative_to(CONFIGURATIONS).with_suffix("").as_posix() for file in CONFIGURATIONS.glob("*/*.yaml")]
         raise InputError(f"{path}: no such file, and no configuration of this project{nearest(str(path), ours)}")
     content = _merged(path, ())
-    if content.recipe is not None:
-        name, known = content.recipe.text, content.recipes
-        if name not in known:
-            raise InputError(f"{content.recipe.place}: recipe: there is no recipe '{name}'{nearest(name, known)}")
-        content.sections["train"] = {**known[name], **content.sections.get("train", {})}
-    configuration = Configuration(path, **content.sections, extensions=tuple(dict.fromkeys(content.extensions)))
+    own, recipes = content.recipe, content.recipes
+    name = recipe if own is None or recipe is not None else own.text
+    if name is not None:
+        if name not in recipes:
+            place = f"{path}: --recipe" if own is None or recipe is not None else f"{own.place}: recipe"
+            there = f"there are {', '.join(recipes)}" if recipes else "the configuration has none"
+            raise InputError(f"{place}: there is no recipe '{name}'{nearest(name, recipes)}; {there}")
+        content.sections["train"] = {**recipes[name], **content.sections.get("train", {})}
+    extension_files = tuple(dict.fromkeys(content.extensions))
+    chosen = None if own is not None and own.text == recipe else recipe
+    data_name = None if data is None else _chosen_data(content.sections, data)
+    configuration = Configuration(
+        path, **content.sections, extensions=extension_files, recipe=chosen, data_name=data_name
+    )
     configuration.paper_row()
     _check_numbers(configuration.evaluate)
     return configuration
+
+
+def _chosen_data(sections: dict[str, Section], data: str | Path) -> str | None:
+    """Puts the name of one of several data sets in the place of ``*``: what stands there in ``data``, if it fits."""
+    folder = sections.get("data", {}).get("folder")
+    if folder is None or "*" not in folder.text:
+        return None
+    parts = itertools.dropwhile(lambda part: "*" not in part, Path(folder.text).parts)
+    pattern = "/".join(re.escape(part).replace(r"\*", "([^/]+)", 1) for part in parts)
+    match = re.fullmatch(f".*/{pattern}", os.path.abspath(data))
+    if match is None:
+        return None
+    for section, key in (("data", "folder"), ("paper", "row")):
+        if (value := sections.get(section, {}).get(key)) is not None:
+            sections[section][key] = value._replace(text=value.text.replace("*", match[1]))
+    return match[1]
 
 
 def located(name: str | Path) -> Path:

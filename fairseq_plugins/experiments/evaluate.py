@@ -63,6 +63,7 @@ def parser() -> CommandParser:
         "--work", type=Path, metavar="DIR", help="that was given to 'train' (default: work/<dataset>/<model>)"
     )
     options.add_argument("--data", type=Path, metavar="DIR", help="the prepared data (default: work/<dataset>/data)")
+    options.add_argument("--recipe", metavar="NAME", help="that was given to 'train'")
     options.add_argument("--checkpoint", metavar="FILE", help="instead of the best one; FILE:FILE is an ensemble")
     options.add_argument(
         "--average", type=int, metavar="N", help="the mean of the last N epochs' checkpoints instead of one"
@@ -94,7 +95,7 @@ def main(arguments: Sequence[str]) -> None:
     """Translates and scores, and writes the evaluation's part of ``results.json``."""
     options, extra = parser().parse_and_pass_on(arguments)
     path = options.configuration
-    configuration = configurations.load(path)
+    configuration = configurations.load(path, options.recipe, options.data)
     run = Run(work_folder(options.work or configuration.default_work))  # what is damaged is said before minutes of work
     configuration.load_extensions()  # the kind of the data may be one of theirs
     data = configuration.prepared_data(options.data)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..package_files import ROOT
 from .configuration import Configuration
 from .records import BEST, Record, checkpoint_name
 
@@ -38,6 +37,10 @@ class Group:
     @property
     def configuration(self) -> str | None:
         return self.records[0].configuration
+
+    @property
+    def recipe(self) -> str | None:
+        return self.records[0].recipe
 
     @property
     def checkpoint(self) -> str:
@@ -124,7 +127,9 @@ def longest_with_own_budget(configuration: Configuration, records: Iterable[Reco
         configuration: the experiment
         records: among which to look
     """
-    own = [record for record in _runs_of(configuration, records) if has_own_budget(record)]
+    checkpoint = checkpoint_name(configuration.average)
+    runs = _runs_of(configuration.dataset, configuration.model, records, checkpoint)
+    own = [record for record in runs if has_own_budget(record)]
     return max(groups(own), key=lambda group: group.records[0].updates or 0, default=None)
 
 
@@ -136,7 +141,13 @@ def group_of(configuration: Configuration, records: Iterable[Record], checkpoint
         records: among which to look
         checkpoint: which one was evaluated; what the configuration says unless it is given
     """
-    own = [record for record in _runs_of(configuration, records, checkpoint) if not record.differences]
+    wanted = checkpoint or checkpoint_name(configuration.average)
+    return group_of_system(configuration.dataset, configuration.model, records, wanted)
+
+
+def group_of_system(dataset: str, system: str, records: Iterable[Record], checkpoint: str) -> Group | None:
+    """The runs of a system that has a configuration, with the options of that; see :func:`group_of`."""
+    own = [record for record in _runs_of(dataset, system, records, checkpoint) if not record.differences]
     recorded = [record for record in own if not record.carried_over]
     return Group(tuple(recorded or own), {}) if own else None
 
@@ -147,14 +158,11 @@ def baselines(records: Iterable[Record], dataset: str) -> dict[str, Group]:
     return {group.system: group for group in found if not group.is_trained}
 
 
-def _runs_of(configuration: Configuration, records: Iterable[Record], checkpoint: str | None = None) -> list[Record]:
-    """The runs of a configuration with any options, see :func:`group_of`."""
-    wanted = checkpoint or checkpoint_name(configuration.average)
-    path = str(configuration.path.resolve())
+def _runs_of(dataset: str, system: str, records: Iterable[Record], checkpoint: str) -> list[Record]:
+    """The runs of a system that has a configuration, with any options."""
+    wanted = (dataset, system, checkpoint)
     return [
         record
         for record in records
-        if record.configuration is not None
-        and str((ROOT / record.configuration).resolve()) == path
-        and record.checkpoint == wanted
+        if record.configuration is not None and (record.dataset, record.system, record.checkpoint) == wanted
     ]

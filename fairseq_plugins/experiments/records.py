@@ -52,12 +52,13 @@ class Record:
 
     Attributes:
         dataset: the folder below ``configs/``
-        system: the name of the configuration's file, or of what has no configuration
+        system: :attr:`.Configuration.model`, or the name of what has no configuration
         configuration: its path below the checkout; None for what is not trained
         seed: of the training
         differs: section of the configuration (``train``, ``generate``) → option → its value in this run, or None where
             the run does without it; when it was recorded
         options: the same sections with every option of the run; empty where nobody kept them
+        recipe: that was chosen in the place of the configuration's own; None where it is its own
         checkpoint: ``best``, or ``mean of the last N epochs``
         scores: set → the numbers of the metric, signatures beside them
         parameters, updates, train_seconds, train_tokens_per_second: of the training
@@ -81,6 +82,7 @@ class Record:
     seed: int | None = None
     differs: dict[str, dict[str, str | None]] = field(default_factory=dict)
     options: dict[str, Options] = field(default_factory=dict)
+    recipe: str | None = None
     checkpoint: str = BEST
     scores: dict[str, dict[str, Any]] = field(default_factory=dict)
     parameters: int | None = None
@@ -104,7 +106,7 @@ class Record:
         """The options in which the run differs from its configuration as it is today, of all sections together."""
         sections = self.differs
         if self.configuration is not None and self.options:
-            sections = _differing(self.options, configurations.load(ROOT / self.configuration))
+            sections = _differing(self.options, configurations.load(ROOT / self.configuration, self.recipe))
         return {key: value for section in sections.values() for key, value in section.items()}
 
     def statistics(self, subset: str) -> np.ndarray | None:
@@ -181,14 +183,16 @@ def recordable(configuration: Configuration, run: Run, checkpoint: str | None) -
         checkpoint: what the command line says of ``--checkpoint``
 
     Raises:
-        InputError: it is not below the checkout's ``configs/``, not trained in this work folder, the checkpoint is not
-            the training's own, or its statistics are damaged.
+        InputError: it is not below the checkout's ``configs/``, for several data sets of which none is named, not
+            trained in this work folder, the checkpoint is not the training's own, or its statistics are damaged.
     """
     configs = CONFIGURATIONS
     if not configuration.path.resolve().is_relative_to(configs.resolve()):
         raise InputError(
             f"--record: {configuration.path} is not below {configs}; a record names its configuration there"
         )
+    if (named := configuration.data.get("folder")) is not None and "*" in named.text:
+        raise InputError(f"--record: {named.place}: for several data sets; name one by --data, a folder {named.text}")
     if checkpoint is not None:
         raise InputError("--record: it takes the training's own checkpoint; leave out --checkpoint, or say --average N")
     trained = run.configuration_path
@@ -200,6 +204,9 @@ def recordable(configuration: Configuration, run: Run, checkpoint: str | None) -
         raise InputError(
             f"--record: {run.folder} was trained with {run.results['config']}, not with {configuration.path}"
         )
+    if (recipe := run.results.get("recipe")) != configuration.recipe:
+        remedy = "leave out --recipe" if recipe is None else f"say --recipe {recipe}"
+        raise InputError(f"--record: {run.folder} was trained by another recipe; {remedy}")
     _validation_loss(run)  # what is damaged is said before hours of decoding
 
 
@@ -254,6 +261,7 @@ def record(
         dataset=configuration.dataset,
         system=configuration.model,
         configuration=str(configuration.path.resolve().relative_to(ROOT.resolve())),
+        recipe=configuration.recipe,
         seed=found.get("seed"),
         differs=_differing(options, configuration),
         options=options,

@@ -141,7 +141,9 @@ class Run:
             InputError: it cannot be read.
         """
         path = self.configuration_path
-        return configurations.load(path) if path is not None and path.is_file() else None
+        if path is None or not path.is_file():
+            return None
+        return configurations.load(path, self.results.get("recipe"), self.results.get("data"))
 
     @cached_property
     def data(self) -> PreparedData | None:

@@ -57,7 +57,11 @@ def parser() -> CommandParser:
     options = CommandParser(
         "train",
         "Trains the model of a configuration. It goes on where an earlier run of the same work folder stopped.",
-        ("multi30k_de_en/mc_rnn_3", "configs/mine/mc_rnn_3.yaml --work work/mine --max-epoch 3"),
+        (
+            "multi30k_de_en/mc_rnn_3",
+            "multi30k_de_en/dpn --recipe paper",
+            "configs/mine/mc_rnn_3.yaml --work work/mine --max-epoch 3",
+        ),
         _NOTES,
         passes_on_to="fairseq-train",
     )
@@ -68,13 +72,19 @@ def parser() -> CommandParser:
         "--work",
         type=Path,
         metavar="DIR",
-        help="where checkpoints/, train.log, train.jsonl and results.json go (default: work/<dataset>/<model>)",
+        help="where checkpoints/, train.log, train.jsonl and results.json go (default: work/<dataset>/<model>, "
+        "with --recipe work/<dataset>/<model>_<recipe>)",
     )
     options.add_argument(
         "--data",
         type=Path,
         metavar="DIR",
         help="the prepared data, which holds bin/ and preparation.json (default: work/<dataset>/data)",
+    )
+    options.add_argument(
+        "--recipe",
+        metavar="NAME",
+        help="one of the configuration's recipes, in the place of its own: paper is what the paper prints",
     )
     options.add_argument(
         "--gpus", type=gpu_count, metavar="N", help="of this machine, 0 for the CPU (default: all that there are)"
@@ -91,7 +101,7 @@ def main(arguments: Sequence[str]) -> None:
     """Trains, and writes the training's part of ``results.json``."""
     options, extra = parser().parse_and_pass_on(arguments)
     path = options.configuration
-    configuration = configurations.load(path)
+    configuration = configurations.load(path, options.recipe, options.data)
     work = work_folder(options.work or configuration.default_work)
     configuration.load_extensions()  # the kind of the data may be one of theirs
     data = configuration.prepared_data(options.data)
@@ -182,6 +192,7 @@ class Training:
                 self.run.write(
                     {
                         "config": configuration_name(self.configuration.path),
+                        **({"recipe": self.configuration.recipe} if self.configuration.recipe else {}),
                         "data": str(self.data.folder),
                         "architecture": self.command.options.arch,
                         "options": fairseq_commands.options_of(self.command.words),

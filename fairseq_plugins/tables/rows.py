@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import InputError
-from ..experiments import configuration as configurations
 from ..experiments.record_groups import Figure
 from ..experiments.run import Run
 from ..scoring.significance import Comparison, welch
@@ -72,12 +71,12 @@ def load_runs(table: Table, row: Row, work: Path, seeds: Sequence[int], scale: s
     Raises:
         InputError: an experiment was not trained, or not evaluated.
     """
-    if row.config is None:
+    configuration = row.configuration
+    if configuration is None:
         return []
-    configuration = configurations.load(row.config)
     runs = []
     for seed in seeds:
-        folder = work / configuration.dataset / configuration.model / f"seed_{seed}"
+        folder = work.joinpath(*table.system_of(configuration), f"seed_{seed}")
         run = Run(folder)
         if not run.is_trained:
             raise InputError(f"{folder}: no experiment there; run {table.command}")
@@ -147,7 +146,7 @@ def _average_of(table: Table, row: Row, pattern: str, found: Mapping[str, Result
 
 def _result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], scale: str) -> Result:
     note = "the paper's two off-diagonal figures may be the other way round" if row.uncertain else ""
-    if row.config is None:
+    if row.configuration is None:
         note = row.missing or "quoted by the paper"
         return Result(row.system, row.figures, paper_parameters=row.parameters, note=note)
     seeded = runs[row.system]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..experiments import configuration as configurations
 from ..experiments.builtin_corpora import builtin_corpus
+from ..experiments.configuration import Configuration
 from ..experiments.processes import shown
 from .tables import SmallScale, Table, as_arguments, load_small_scale, load_table, trainable
 
@@ -34,22 +34,28 @@ class Steps:
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Steps:
         """The steps that Snakemake's ``config`` describes; a dry run shows those too whose data are not prepared."""
-        table = load_table(config["table"], config.get("recipe"))
+        table = load_table(config["table"], config.get("recipe"), config.get("options", ()))
         data = Path(config["data"]) if "data" in config else None
         if config["scale"] == "paper" and not config["dry_run"]:
             table = trainable(table, data)
         return cls(table, config["scale"], Path(config["work"]), data, config.get("max_update"))
 
     @property
-    def systems(self) -> dict[tuple[str, str], Path]:
+    def systems(self) -> dict[tuple[str, str], Configuration]:
         """The configuration of each system."""
-        return {(path.parent.name, path.stem): path for path in self.table.configurations}
+        return self.table.systems
+
+    def configuration(self, data_set: str, system: str) -> list[str]:
+        """How a command is told the configuration of a system."""
+        configuration = self.systems[data_set, system]
+        recipe = [] if configuration.recipe is None else ["--recipe", configuration.recipe]
+        return [str(configuration.path), *recipe]
 
     def prepared_data(self, data_set: str, system: str) -> Path:
         """The folder of a system's prepared data, which is below where the user stands or in ``work``."""
         if self.scale == "small":
             return self.work / "corpora" / data_set / "data"
-        return self.data or configurations.load(self.systems[data_set, system]).data_folder
+        return self.data or self.systems[data_set, system].data_folder
 
     def preparation(self, data_set: str) -> str:
         """The command that makes the data of the small scale."""
@@ -60,16 +66,16 @@ class Steps:
 
     def train_options(self, data_set: str, system: str) -> list[str]:
         """What fairseq-train is told beside the configuration."""
-        options = self._small(data_set).train_options(system)
+        options = self._small(data_set).train_options(self.systems[data_set, system].model)
         if self.max_update is not None:
             options["max-update"] = self.max_update
-        return as_arguments(options)
+        return [*as_arguments(options), *self.table.options]
 
     def evaluations(self, data_set: str, system: str) -> list[str]:
         """The options of each evaluation, those of one as a line."""
         sets = ("test",) if self.scale == "small" else self.table.measure.sets
-        config = self.systems[data_set, system]
-        variants = dict.fromkeys(row.variant for row in self.table.rows if row.config == config)
+        configuration = self.systems[data_set, system]
+        variants = dict.fromkeys(row.variant for row in self.table.rows if row.configuration == configuration)
         generate = as_arguments(self._small(data_set).generate)
         return [
             shown(["--subset", name, *generate, *([] if variant is None else [f"--{variant}"])])

@@ -1,10 +1,13 @@
-"""The papers' tables as data: ``configs/tables/*.yaml``, and what ``configs/small/*.yaml`` makes of a configuration."""
+"""The papers' tables as data: ``configs/tables/*.yaml``, and what ``configs/small.yaml`` makes of a configuration."""
 
 from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Mapping
+import itertools
+import re
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +16,13 @@ import yaml
 
 from ..errors import InputError, nearest
 from ..experiments import configuration as configurations
+from ..experiments.configuration import Configuration
 from ..files import read_lines
 from ..package_files import CONFIGURATIONS, ROOT
 from .measures import Measure, measure_named
 
 TABLES = CONFIGURATIONS / "tables"
-SMALL = CONFIGURATIONS / "small"
+SMALL = CONFIGURATIONS / "small.yaml"
 SCALES = ("paper", "small")
 BENCHMARKS = {"rcrn_table_10": ROOT / "benchmarks" / "rcrn_table_10.py"}
 """Tables of seconds: nothing is trained for them."""
@@ -32,7 +36,7 @@ class Row:
         system: its name in the paper
         figures: the paper's, by metric or by evaluation set
         parameters: the paper's number, in millions
-        config: the configuration that trains it; None where the paper quotes somebody else, or where it is ``missing``
+        configuration: what trains it; None where the paper quotes somebody else, or where it is ``missing``
         missing: why there is no configuration of a system of the paper's
         flow: the attention flow whose entropy this is
         uncertain: whether the paper's figure may belong to another row
@@ -44,7 +48,7 @@ class Row:
     system: str
     figures: Mapping[str, float]
     parameters: float | None = None
-    config: Path | None = None
+    configuration: Configuration | None = None
     missing: str | None = None
     flow: str | None = None
     uncertain: bool = False
@@ -64,6 +68,7 @@ class Table:
         baselines: the systems that significance is tested against, or what they are called where each row has its own
         rows: in the paper's order
         recipe: by which the rows are trained; None where that is each configuration's own
+        options: further ones of fairseq-train, for every row
         verdict: the page that says what holds of the paper's claims, from the checkout on; None where there is none
         without: what the paper's systems have that ours do not; None for nothing
     """
@@ -76,21 +81,36 @@ class Table:
     recipe: str | None = None
     verdict: str | None = None
     without: str | None = None
+    options: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
         """The name of the folder of what is written."""
-        return self.name if self.recipe is None else f"{self.name}_{self.recipe}"
+        return (self.name if self.recipe is None else f"{self.name}_{self.recipe}") + self._with_options
 
     @property
     def command(self) -> str:
         """What reproduces it."""
-        return f"scripts/reproduce.sh {self.name}" + ("" if self.recipe is None else f" --recipe {self.recipe}")
+        recipe = [] if self.recipe is None else ["--recipe", self.recipe]
+        return shlex.join(
+            ["scripts/reproduce.sh", self.name, *recipe, *(["--", *self.options] if self.options else [])]
+        )
 
     @property
-    def configurations(self) -> tuple[Path, ...]:
-        """Every configuration once, in the order of the rows."""
-        return tuple(dict.fromkeys(row.config for row in self.rows if row.config is not None))
+    def systems(self) -> dict[tuple[str, str], Configuration]:
+        """Data set and system → what trains it, in the order of the rows."""
+        trained = (row.configuration for row in self.rows)
+        return {self.system_of(one): one for one in trained if one is not None}
+
+    def system_of(self, configuration: Configuration) -> tuple[str, str]:
+        """The names of a configuration's data set and system, whose runs with other options lie elsewhere."""
+        return configuration.dataset, configuration.model + self._with_options
+
+    @property
+    def _with_options(self) -> str:
+        """What tells runs with further options from those without: ``_cross-memory_plain``."""
+        words = (word.lstrip("-") for word in self.options)
+        return "".join("_" + re.sub(r"[^\w.-]+", "-", word) for word in words)
 
 
 @dataclass(frozen=True)
@@ -120,29 +140,32 @@ class SmallScale:
         return {name: value for name, value in options.items() if value is not None}
 
 
-def load_table(name: str, recipe: str | None = None) -> Table:
+def load_table(name: str, recipe: str | None = None, options: Sequence[str] = ()) -> Table:
     """Reads a table.
 
     Args:
         name: of its file
-        recipe: ``paper`` takes ``dpn_paper.yaml`` in place of ``dpn.yaml``, and so on for every row
+        recipe: by which every row is trained, in the place of its configuration's own
+        options: further ones of fairseq-train, for every row
 
     Raises:
-        InputError: there is none of that name, or a row has no configuration with that recipe.
+        InputError: there is none of that name, or a configuration has no such recipe.
     """
     path = TABLES / f"{name}.yaml"
     if not path.is_file():
         known = sorted([*(file.stem for file in TABLES.glob("*.yaml")), *BENCHMARKS])
         raise InputError(f"there is no table '{name}'{nearest(name, known)}; there are {', '.join(known)}")
     content = _read(path)
-    configs = {
-        entry["config"]: _with_recipe(CONFIGURATIONS / entry["config"], recipe, name)
+    trained = {
+        (entry["config"], entry.get("data")): configurations.load(
+            CONFIGURATIONS / entry["config"], recipe, entry.get("data")
+        )
         for entry in content["rows"]
         if "config" in entry
     }
-    for config in configs.values():
+    for configuration in trained.values():
         # A metric of the user's own is in an extension that the rows share.
-        configurations.load(config).load_extensions()
+        configuration.load_extensions()
     measure = measure_named(content["metric"], content.get("sets"))
     baselines = _names(content.get("baseline"))
     rows = tuple(
@@ -150,7 +173,7 @@ def load_table(name: str, recipe: str | None = None) -> Table:
             entry["system"],
             {key: entry[key] for key in measure.columns if key in entry},
             entry.get("params"),
-            configs.get(entry.get("config")),
+            trained.get((entry.get("config"), entry.get("data"))),
             entry.get("missing"),
             entry.get("flow"),
             entry.get("uncertain", False),
@@ -161,7 +184,7 @@ def load_table(name: str, recipe: str | None = None) -> Table:
         for entry in content["rows"]
     )
     verdict, without = content.get("verdict"), content.get("without")
-    return Table(name, content["title"], measure, baselines, rows, recipe, verdict, without)
+    return Table(name, content["title"], measure, baselines, rows, recipe, verdict, without, tuple(options))
 
 
 def trainable(table: Table, data: Path | None = None) -> Table:
@@ -176,14 +199,14 @@ def trainable(table: Table, data: Path | None = None) -> Table:
     """
     rows = []
     for row in table.rows:
-        if row.config is not None:
-            folder = data or configurations.load(row.config).data_folder
+        if (configuration := row.configuration) is not None:
+            folder = data or configuration.data_folder
             if not (folder / "preparation.json").is_file():
-                base = Path("configs") / row.config.parent.name
+                base = Path("configs") / configuration.dataset
                 note = f"not trained: {folder} is not there; prepare it as {base}/_base*.yaml says"
-                row = dataclasses.replace(row, config=None, missing=note)
+                row = dataclasses.replace(row, configuration=None, missing=note)
         rows.append(row)
-    if all(row.config is None for row in rows):
+    if all(row.configuration is None for row in rows):
         notes = "; ".join(dict.fromkeys(row.missing for row in rows if row.missing))
         raise InputError(f"{table.name}: nothing of it can be trained here: {notes}; or try --scale small")
     return dataclasses.replace(table, rows=tuple(rows))
@@ -193,25 +216,24 @@ def _names(given: str | list[str] | None) -> tuple[str, ...]:
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
-def _with_recipe(config: Path, recipe: str | None, table: str) -> Path:
-    if recipe is None:
-        return config
-    path = config.with_name(f"{config.stem}_{recipe}.yaml")
-    if not path.is_file():
-        raise InputError(f"--recipe {recipe}: the rows of {table} have no such recipe: there is no {path}")
-    return path
-
-
 def load_small_scale(dataset: str) -> SmallScale:
-    """Reads what ``--scale small`` makes of the configurations of a dataset (a folder of ``configs/``)."""
-    content = _read(SMALL / f"{dataset}.yaml")
+    """Reads what ``--scale small`` makes of the configurations of a dataset (a folder of ``configs/``).
+
+    Raises:
+        InputError: nothing is said of it.
+    """
+    part = next((part for part in _read(SMALL) if dataset in part["data_sets"]), None)
+    if part is None:
+        raise InputError(f"{SMALL}: no part is for the data set '{dataset}'")
     return SmallScale(
-        content["corpus"],
-        content["preparation"],
-        content.get("train", {}),
-        content.get("generate", {}),
-        content.get("systems", {}),
+        part["corpus"], *(part.get(section, {}) for section in ("preparation", "train", "generate", "systems"))
     )
+
+
+def training_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """A command line before ``--``, and what comes after it: options of every training."""
+    own = list(itertools.takewhile(lambda word: word != "--", arguments))
+    return own, list(arguments[len(own) + 1 :])
 
 
 def as_arguments(options: Mapping[str, Any]) -> list[str]:
@@ -222,6 +244,6 @@ def as_arguments(options: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Any:
     # Numbers of options stay as they are spelt; of figures they are numbers.
     return yaml.safe_load("\n".join(read_lines(path)))

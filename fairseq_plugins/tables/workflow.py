@@ -19,7 +19,7 @@ from ..experiments.fairseq_commands import available_gpus, option
 from ..experiments.processes import only_one, shown
 from ..fairseq_program import environment
 from ..missing import remedy
-from .tables import BENCHMARKS, SCALES, load_table, trainable
+from .tables import BENCHMARKS, SCALES, load_table, trainable, training_options
 from .writing import FILES
 
 SNAKEFILE = Path(__file__).with_name("Snakefile")
@@ -30,7 +30,10 @@ Reproduces a table of the papers: trains and evaluates every row, and writes the
 ours as Markdown, CSV and JSON, and a report.html. It goes on where it was interrupted."""
 _NOTES = """\
 Further options go to Snakemake: on a cluster with SLURM, --profile configs/slurm. It needs the extra "workflow", and
-Python 3.11 or later."""
+Python 3.11 or later.
+
+What comes after -- goes to every training, and is noted beside the table: -- --cross-memory plain. Such runs and such
+tables are in folders of their own."""
 
 
 def parser() -> CommandParser:
@@ -38,7 +41,12 @@ def parser() -> CommandParser:
     options = CommandParser(
         "reproduce",
         _DESCRIPTION,
-        ("mc_rnn_table_2 --dry-run", "dpn_table_4 --scale small", "mc_rnn_table_2 --seeds 1 2 3"),
+        (
+            "mc_rnn_table_2 --dry-run",
+            "dpn_table_4 --scale small",
+            "mc_rnn_table_2 --seeds 1 2 3",
+            "dpn_table_1 -- --cross-memory plain",
+        ),
         _NOTES,
         passes_on_to="snakemake",
     )
@@ -67,7 +75,7 @@ def parser() -> CommandParser:
     options.add_argument(
         "--recipe",
         metavar="NAME",
-        help="train every row by another recipe: paper is the DPN-S2S paper's own, configs/*/*_paper.yaml",
+        help="train every row by this recipe in the place of its own: paper is what the paper prints",
     )
     options.add_argument(
         "--work",
@@ -97,8 +105,9 @@ def main(arguments: Sequence[str]) -> None:
     if (timed := next((word for word in arguments if word in BENCHMARKS), None)) is not None:
         time_models(timed, [word for word in arguments if word != timed])
         return
-    options, extra = parser().parse_known_args(arguments)
-    table = load_table(options.table, options.recipe)
+    own, of_training = training_options(arguments)
+    options, extra = parser().parse_known_args(own)
+    table = load_table(options.table, options.recipe, of_training)
     data = None if options.data is None else Path(os.path.abspath(options.data))
     if options.scale == "paper" and not options.dry_run:
         for note in dict.fromkeys(row.missing for row in trainable(table, data).rows if row not in table.rows):
@@ -122,7 +131,12 @@ def main(arguments: Sequence[str]) -> None:
     work = work_folder(options.work or Path("work") / "reproduce" / options.scale)
 
     config = {"table": table.name, "scale": options.scale, "seeds": options.seeds, "gpus": gpus, "work": str(work)}
-    config |= {"recipe": options.recipe, "data": data and str(data), "max_update": options.max_update}
+    config |= {
+        "options": list(table.options) or None,
+        "recipe": options.recipe,
+        "data": data and str(data),
+        "max_update": options.max_update,
+    }
     # Snakemake changes into the folder that it works in, and data are seen from where the user stands.
     config |= {"dry_run": options.dry_run, "start": os.getcwd()}
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]

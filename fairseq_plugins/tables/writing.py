@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,14 +19,14 @@ from ..files import atomic_file, write_json
 from ..scoring.metrics import Metric
 from ..versions import add_version_argument
 from .rows import Result, SeededRun, load_runs, results_of
-from .tables import SCALES, Table, load_table, trainable
+from .tables import SCALES, Table, load_table, trainable, training_options
 
 FILES = ("table.md", "table.csv", "table.json", "report.html")
 """What is written of a table, in ``tables/<table>`` of the work folder."""
 
 SMALL_SCALE_NOTICE = (
-    "Not the paper's setting: built-in sentences and small models (configs/small). This shows that every step runs; "
-    "its figures say nothing about the paper's."
+    "Not the paper's setting: built-in sentences and small models (configs/small.yaml). This shows that every step "
+    "runs; its figures say nothing about the paper's."
 )
 
 
@@ -39,14 +40,15 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--recipe")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    options = parser.parse_args(arguments)
-    table = load_table(options.table, options.recipe)
+    own, of_training = training_options(arguments)
+    options = parser.parse_args(own)
+    table = load_table(options.table, options.recipe, of_training)
     if options.scale == "paper":
         table = trainable(table, options.data)
     runs = {
         row.system: load_runs(table, row, options.work, options.seeds, options.scale)
         for row in table.rows
-        if row.config
+        if row.configuration
     }
     rows = results_of(table, runs, options.scale)
     columns = shown_columns(table, rows)
@@ -80,7 +82,9 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
         f"Ours: seed{plural} {', '.join(map(str, seeds))}" + (", mean ± standard deviation." if plural else ".")
     )
     if table.recipe is not None:
-        notes.append(f"Every row is trained by the recipe '{table.recipe}' (configs/*/*_{table.recipe}.yaml).")
+        notes.append(f"Every row is trained by the recipe '{table.recipe}' of its configuration.")
+    if table.options:
+        notes.append(f"Every row is trained with {shlex.join(table.options)}.")
     notes += [f"Ours are without {table.without}."] if table.without is not None else []
     notes += table.measure.notes(first[0].run)
     if table.baselines:

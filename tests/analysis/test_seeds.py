@@ -53,6 +53,22 @@ def test_a_baseline_that_is_not_trained(tmp_path: Path, capsys: pytest.CaptureFi
         run("seeds", "trec", "plain", "other", "--output", tmp_path / "two")
 
 
+def test_a_recipe_and_one_of_several_data_sets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for system, score in ("bilstm_books", 80.0), ("rcrn_books", 81.0):
+        path = f"configs/reviews/{system.removesuffix('_books')}.yaml"
+        records.write(Record("reviews", system, path, 1, scores={"test": {"accuracy": score}}))
+    run("seeds", "reviews", "bilstm_books", "rcrn_books", "--output", tmp_path / "seeds")
+    assert "mean 80.00 81.00 +1.00" in " ".join(capsys.readouterr().out.split())
+    for system, recipe in ("dpn", None), ("dpn_paper", "paper"):
+        made = Record("multi30k_de_en", system, "configs/multi30k_de_en/dpn.yaml", 1, recipe=recipe)
+        made.scores["test"] = {"accuracy": 1.0 if recipe else 2.0}
+        records.write(made)
+    run("seeds", "multi30k_de_en", "dpn", "dpn_paper", "--output", tmp_path / "seeds")
+    assert "mean 2.00 1.00 -1.00" in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(InputError, match="there is no 'rcrn_book'; did you mean 'rcrn_books'"):
+        run("seeds", "reviews", "bilstm_books", "rcrn_book", "--output", tmp_path / "seeds")
+
+
 def test_extensions_of_the_configurations_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
     monkeypatch.setattr(Configuration, "load_extensions", lambda own: loaded.append(own.path.name))

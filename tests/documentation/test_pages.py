@@ -148,7 +148,7 @@ def test_the_papers_tables_show_recorded_runs() -> None:
 
 def test_what_a_paper_only_draws_has_no_table() -> None:
     text = paper_tables.pages([])["dilated_rnn_tables"].partition("## Figure 3: copy memory\n")[2].partition("\n## ")[0]
-    assert "Its 20 systems: [copy_memory_500](../../configs/copy_memory_500), " in text and "|" not in text
+    assert "Its 20 systems: [copy_memory](../../configs/copy_memory)." in text and "|" not in text
 
 
 def test_runs_that_trained_for_another_time_than_their_configuration_says() -> None:

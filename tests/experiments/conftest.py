@@ -19,7 +19,7 @@ from fairseq_plugins.files import sha256
 CLASSIFIED = ("trec", "sst_5", "sst_2", "imdb", "reviews", "own_labels", "quickstart_classification")
 ENTAILED = ("snli", "scitail")
 RANKED = ("wikiqa", "trecqa")
-COPIED = ("copy_memory_500", "copy_memory_1000")
+COPIED = ("copy_memory",)
 PIXELS = ("pixel_mnist", "permuted_mnist", "noisy_mnist_1000", "noisy_mnist_2000")
 PREPARATIONS = {
     **dict.fromkeys(CLASSIFIED, LabelledTextsPreparation(texts=["text"])),

@@ -11,7 +11,7 @@ import yaml
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as config
 
-OTHERS = ("slurm", "small", "tables")
+OTHERS = ("slurm", "tables")
 CONFIGURATIONS = sorted(path for path in (config.CONFIGURATIONS).glob("*/*.yaml") if path.parent.name not in OTHERS)
 
 
@@ -70,8 +70,24 @@ def test_a_recipe_is_chosen_by_name(tmp_path: Path) -> None:
     shown = write(tmp_path, shown=config.load(paper).resolved())
     assert train(shown) == train(paper), "what is shown can be trained"
     assert error_of(write(tmp_path, wrong="base: base.yaml\nrecipe: papre")) == (
-        f"{tmp_path / 'wrong.yaml'}, line 2: recipe: there is no recipe 'papre'; did you mean 'paper'?"
+        f"{tmp_path / 'wrong.yaml'}, line 2: recipe: there is no recipe 'papre'; did you mean 'paper'?; "
+        "there are ours, paper"
     )
+
+
+def test_a_recipe_of_the_command_line_is_in_the_place_of_the_files_own(tmp_path: Path) -> None:
+    recipes = "recipes: {ours: {lr: 1e-3, dropout: 0.1}, paper: {lr: 0.25}}"
+    path = write(tmp_path, model=f"recipe: ours\n{recipes}\ntrain: {{arch: lstm}}")
+    own, ours, paper = (config.load(path, recipe) for recipe in (None, "ours", "paper"))
+    assert own == ours, "the file's own, said again"
+    assert {key: value.text for key, value in paper.train.items()} == {"lr": "0.25", "arch": "lstm"}
+    assert (own.model, paper.model) == ("model", "model_paper"), "it has a work folder and records of its own"
+    assert paper.default_work == Path("work") / tmp_path.name / "model_paper"
+    with pytest.raises(InputError, match=f"^{path}: --recipe: there is no recipe 'papre'; .*; there are ours, paper$"):
+        config.load(path, "papre")
+    bare = write(tmp_path, bare="train: {arch: lstm}")
+    with pytest.raises(InputError, match="--recipe: there is no recipe 'paper'; the configuration has none$"):
+        config.load(bare, "paper")
 
 
 def test_data_and_work_folders_follow_the_names(tmp_path: Path) -> None:
@@ -80,6 +96,26 @@ def test_data_and_work_folders_follow_the_names(tmp_path: Path) -> None:
     assert configuration.data_folder == Path.cwd() / "work" / tmp_path.name / "data"
     configuration = config.load(write(tmp_path, model="data: {folder: elsewhere/data}\ntrain: {arch: lstm}"))
     assert configuration.data_folder == Path.cwd() / "elsewhere" / "data"
+
+
+def test_a_configuration_for_several_data_sets(tmp_path: Path) -> None:
+    row = "paper: {table: rcrn_table_1, row: '*, RCRN'}"
+    path = write(tmp_path, rcrn=f"data:\n  folder: work/reviews_*/data\ntrain: {{arch: lstm}}\n{row}")
+    none = config.load(path)
+    assert (none.model, none.paper_row()) == ("rcrn", None)
+    with pytest.raises(
+        InputError, match=f"^{path}, line 2: for several data sets; choose one by --data work/reviews_N"
+    ):
+        none.data_folder  # noqa: B018
+    imdb = config.load(path, data="work/reviews_imdb/data")
+    assert imdb.data_folder == Path.cwd() / "work" / "reviews_imdb" / "data"
+    assert imdb.default_work == Path("work") / tmp_path.name / "rcrn_imdb"
+    assert imdb.paper_row() == {"system": "IMDB, RCRN", "accuracy": 89.8}, "names of folders have no capitals"
+    own = config.load(path, data="elsewhere/reviews_my set/data")
+    assert (own.data_name, own.paper_row()) == ("my set", None), "one that the paper has not"
+    for other in "work/reviews/data", "work/reviews_imdb", "reviews_imdb/data/more":
+        assert config.load(path, data=other) == none, "the folder does not say which it is"
+    assert config.load(write(tmp_path, one="train: {arch: lstm}"), data="work/reviews_imdb/data").data_name is None
 
 
 @pytest.mark.system
@@ -147,7 +183,7 @@ def test_headers_name_the_papers_tables_and_quote_no_figure(path: Path) -> None:
         assert f"configs/{path.parent.name}/{path.name}" in header or path.parent.name.startswith("quickstart")
     assert not re.search(r"\b(Paper|Ours): ", header), "write 'In the paper: MC-RNN, Table 2.', without its figures"
     row = configuration.paper_row()
-    if row and len(row) > 1 and not path.stem.endswith("_paper"):
+    if row and len(row) > 1:
         table = config.CONFIGURATIONS / "tables" / f"{configuration.paper['table'].text}.yaml"
         title = yaml.safe_load(table.read_text(encoding="utf-8"))["title"]
         paper, place = re.match(r"([\w-]+) \([^)]*\), (\w+ \d+):", title).groups()

@@ -18,7 +18,7 @@ from fairseq_plugins.experiments.fairseq_commands import options_of
 from fairseq_plugins.experiments.record_groups import Figure
 from fairseq_plugins.experiments.records import Record
 from fairseq_plugins.experiments.run import Run
-from fairseq_plugins.package_files import CONFIGURATIONS
+from fairseq_plugins.package_files import CONFIGURATIONS, ROOT
 
 SCORES = {
     "bleu_tokenized": 92.61,
@@ -261,6 +261,62 @@ def test_the_records_of_the_project_are_read(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv(records.VARIABLE)
     for known in records.load_all():
         assert isinstance(known, Record) and known.scores
+
+
+def test_every_record_of_the_project_has_its_configuration_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those too of files that are one file now: by a recipe, and of the review sets."""
+    monkeypatch.delenv(records.VARIABLE)
+    for known in records.load_all():
+        if known.configuration is None:
+            continue
+        configuration = configurations.load(ROOT / known.configuration, known.recipe)
+        if "*" in (folder := configuration.data["folder"].text if configuration.data else ""):
+            name = known.system.removeprefix(f"{configuration.model}_")
+            configuration = configurations.load(configuration.path, data=folder.replace("*", name))
+        assert (configuration.dataset, configuration.model) == (known.dataset, known.system)
+        # What the configuration says today, with what is different, is what was trained.
+        said = {key: value.text for key, value in configuration.train.items() if value.text != "false"}
+        trained = {**said, **known.differences}
+        for key, value in known.options.get("train", {}).items():
+            assert trained[key] == value, f"{known.path}: {key}"
+
+
+def test_runs_by_the_papers_recipe_before_it_was_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(records.VARIABLE)
+    earlier = [known for known in records.load_all() if known.recipe == "paper" and known.carried_over]
+    assert len(earlier) == 10 and {known.dataset for known in earlier} == {"multi30k_de_en"}
+    for known in earlier:
+        assert known.differences == {"label-smoothing": "0.1"}, "no run by the recipe of today"
+
+
+def test_a_run_by_another_recipe(data: PreparedData, tmp_path: Path, root: Path) -> None:
+    configuration = configurations.load("multi30k_de_en/dpn", "paper")
+    trained(tmp_path, configuration, data, recipe="paper")
+    path = record(configuration, data, tmp_path)
+    assert path == root / "multi30k_de_en" / "dpn_paper" / "seed_1.json"
+    made = records.load(path)
+    assert (made.configuration, made.recipe) == ("configs/multi30k_de_en/dpn.yaml", "paper")
+    assert made.differences == {} and made.options["train"]["cross-memory"] == "plain"
+    own = configurations.load("multi30k_de_en/dpn")
+    assert record_groups.group_of(configuration, [made]) and not record_groups.group_of(own, [made])
+    with pytest.raises(InputError, match="was trained by another recipe; say --recipe paper$"):
+        records.recordable(own, tmp_path, None)
+    trained(tmp_path, own, data)
+    with pytest.raises(InputError, match="was trained by another recipe; leave out --recipe$"):
+        records.recordable(configuration, tmp_path, None)
+
+
+def test_a_run_of_one_of_several_data_sets(data: PreparedData, tmp_path: Path, root: Path) -> None:
+    books = configurations.load("reviews/rcrn", data="work/reviews_books/data")
+    trained(tmp_path, books, data)
+    path = record(books, data, tmp_path)
+    assert path == root / "reviews" / "rcrn_books" / "seed_1.json"
+    assert records.load(path).configuration == "configs/reviews/rcrn.yaml"
+    expected = (
+        r"configs/reviews/_base.yaml, line \d+: for several data sets; name one by --data, a folder work/reviews_\*/"
+    )
+    with pytest.raises(InputError, match=f"^--record: .*{expected}"):
+        records.recordable(configurations.load("reviews/rcrn"), tmp_path, None)
 
 
 def test_a_record_makes_the_revision_of_the_next_one_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ generate: {beam: 2, batch-size: 32}
 # They are of a moment, or of a place.
 NOT_COMPARED = {
     *("train_seconds", "train_tokens_per_second", "decode_sentences_per_second", "git_revision"),
-    *("command", "generate_command", "checkpoint", "config"),
+    *("command", "evaluate_command", "checkpoint", "config"),
 }
 
 

@@ -103,7 +103,7 @@ def test_more_updates_go_on_from_the_checkpoints(killed: Path) -> None:
 def test_a_row_of_another_table_trains(killed: Path, tmp_path: Path) -> None:
     steps = Steps(load_table("mc_rnn_table_2"), "small", killed, max_update=3)
     data = steps.prepared_data("iwslt14_de_en_10k", "dpn")
-    arguments = [steps.systems["iwslt14_de_en", "ho_rnn"], "--work", tmp_path, "--data", data, "--gpus", "0"]
+    arguments = [*steps.configuration("iwslt14_de_en", "ho_rnn"), "--work", tmp_path, "--data", data, "--gpus", "0"]
     run_command([CHECKOUT / "scripts" / "train.sh", *arguments, *steps.train_options("iwslt14_de_en", "ho_rnn")])
     assert json.loads((tmp_path / "results.json").read_text())["updates"] == 3
 

@@ -175,7 +175,7 @@ def test_pairs_are_classified(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("preparation", "configuration", "key"),
     [
-        (["prepare_copy_memory", "--length", "5", "--sequences", "9"], "copy_memory_500/dilated_rnn.yaml", "copy"),
+        (["prepare_copy_memory", "--length", "5", "--sequences", "9"], "copy_memory/dilated_rnn.yaml", "copy"),
         (["prepare_pixels", "--small", "--length", "70"], "noisy_mnist_1000/dilated_cnn.yaml", "accuracy"),
     ],
 )

@@ -10,24 +10,17 @@ import pytest
 
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import configuration as config
 from fairseq_plugins.experiments import fairseq_commands as commands
 from fairseq_plugins.experiments.run import Run
+from fairseq_plugins.experiments.configuration import Configuration
 from fairseq_plugins.package_files import ROOT
 from fairseq_plugins.tables.measures import Scores
 from fairseq_plugins.tables.rows import SeededRun, p_over_seeds, results_of
 from fairseq_plugins.tables.tables import TABLES, SmallScale, as_arguments, load_small_scale, load_table, trainable
 
 NAMES = sorted(path.stem for path in TABLES.glob("*.yaml"))
-CONFIGURATIONS = sorted(
-    {
-        path
-        for name in NAMES
-        for path in load_table(name).configurations
-        # The 16 review sets differ in their data alone.
-        if path.parent.name != "reviews" or path.stem.endswith("_books")
-    }
-)
+# One of several data sets stands for all.
+CONFIGURATIONS = {one.path: one for name in NAMES for one in load_table(name).systems.values()}.values()
 
 
 def test_the_tables_that_can_be_reproduced() -> None:
@@ -48,14 +41,13 @@ def test_rows_have_a_configuration_or_say_why_not(name: str) -> None:
         # DilatedRNN's figures are curves without numbers, and some networks of its table have none either.
         has_figures = row.figures or row.variant or name.startswith("dilated_rnn")
         assert has_figures and set(row.figures) <= set(table.measure.columns)
-        assert row.config is None or row.missing is None
-        assert row.config is None or row.config.is_file()
+        assert row.configuration is None or row.missing is None
     if table.measure.name == "entropy":
         assert [row.flow for row in table.rows] == ["cc", "ca", "ac", "aa"]
     elif table.baselines:
         named = {baseline for each in table.rows for baseline in each.baselines}
         baselines = [row for row in table.rows if row.system in named]
-        assert baselines and all(row.config is not None or row.average is not None for row in baselines)
+        assert baselines and all(row.configuration is not None or row.average is not None for row in baselines)
 
 
 @pytest.mark.system
@@ -63,10 +55,10 @@ def test_rows_have_a_configuration_or_say_why_not(name: str) -> None:
 def test_figures_are_those_that_configurations_name(name: str) -> None:
     table = load_table(name)
     for row in table.rows:
-        paper = config.load(row.config).paper if row.config else {}
+        paper = row.configuration.paper if row.configuration else {}
         if paper and paper["table"].text == name and row.variant is None:
-            assert paper["row"].text == row.system
-            named = config.load(row.config).paper_row()
+            assert paper["row"].text.casefold() == row.system.casefold()
+            named = row.configuration.paper_row()
             assert {key: named[key] for key in row.figures} == row.figures
             assert named.get("params") == row.parameters
             assert "config" not in named
@@ -75,7 +67,7 @@ def test_figures_are_those_that_configurations_name(name: str) -> None:
 def test_some_of_the_papers_figures() -> None:
     rows = {row.system: row for row in load_table("mc_rnn_table_2").rows}
     assert rows["MC-RNN-3"].figures == {"bleu": 32.23} and rows["MC-RNN-3"].parameters == 29
-    assert rows["HM-RNN"].config and rows["Actor-critic"].config is None
+    assert rows["HM-RNN"].configuration and rows["Actor-critic"].configuration is None
     dpn = load_table("dpn_table_2")
     assert list(dpn.measure.columns) == ["nist04", "nist05", "nist06", "nist08", "nist12"]
     assert {row.system: row.figures for row in dpn.rows}["DPN-S2S"]["nist12"] == 31.17
@@ -95,14 +87,13 @@ def test_of_several_patterns_the_last_one_wins() -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=lambda one: f"{one.dataset}/{one.model}")
 def test_fairseq_takes_the_options_of_small_scale(
-    path: Path, data_for: Callable[[config.Configuration], PreparedData], tmp_path: Path
+    configuration: Configuration, data_for: Callable[[Configuration], PreparedData], tmp_path: Path
 ) -> None:
-    small = load_small_scale(path.parent.name)
-    configuration = config.load(path)
+    small = load_small_scale(configuration.dataset)
     data = data_for(configuration)
-    extra = as_arguments({**small.train_options(path.stem), "seed": 2})
+    extra = as_arguments({**small.train_options(configuration.model), "seed": 2})
     command = commands.train_command(configuration, data, tmp_path, 0, extra).words
     assert commands.option(command, "--max-update") == str(small.train["max-update"])
     # fairseq ends a training whose learning rate is not above --stop-min-lr, before its first update too.
@@ -115,7 +106,7 @@ def test_fairseq_takes_the_options_of_small_scale(
 
 def test_rows_whose_data_are_not_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = property(lambda configuration: tmp_path / configuration.dataset)
-    monkeypatch.setattr(config.Configuration, "data_folder", folder)
+    monkeypatch.setattr(Configuration, "data_folder", folder)
 
     def prepare(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -125,7 +116,7 @@ def test_rows_whose_data_are_not_prepared(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(InputError, match="nothing of it can be trained here: not trained: .*wikiqa is not there; prep"):
         trainable(table)
     prepare(tmp_path / "wikiqa")
-    missing = [row for row in trainable(table).rows if row.config is None]
+    missing = [row for row in trainable(table).rows if row.configuration is None]
     assert [row.system for row in missing] == [row.system for row in table.rows if "TrecQA" in row.system]
     remedy = f"not trained: {tmp_path / 'trecqa'} is not there; prepare it as configs/trecqa/_base*.yaml says"
     assert {row.missing for row in missing} == {remedy}
@@ -166,7 +157,7 @@ def test_averages_and_two_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
     some = dataclasses.replace(
         table,
         rows=tuple(
-            row if row.system in runs("Camera", "Video") else dataclasses.replace(row, config=None)
+            row if row.system in runs("Camera", "Video") else dataclasses.replace(row, configuration=None)
             for row in table.rows
         ),
     )

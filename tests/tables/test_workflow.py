@@ -24,11 +24,17 @@ def shown_by_a_dry_run(capfd: pytest.CaptureFixture[str], *arguments: str) -> st
     return "".join(capfd.readouterr())
 
 
+def shown_by_a_dry_run_with(capfd: pytest.CaptureFixture[str], arguments: list[str], options: list[str]) -> str:
+    """The same with options of every training."""
+    workflow.main([*arguments, "--dry-run", "--", *options])
+    return "".join(capfd.readouterr())
+
+
 def test_small_scale(tmp_path: Path) -> None:
     steps = Steps(load_table("mc_rnn_table_2"), "small", tmp_path)
     systems = ["hm_rnn", "ho_rnn", "rnnsearch", "mc_rnn_2", "mc_rnn_3", "mc_rnn_4"]
-    folder = CONFIGURATIONS / "iwslt14_de_en"
-    assert steps.systems == {("iwslt14_de_en", name): folder / f"{name}.yaml" for name in systems}
+    assert list(steps.systems) == [("iwslt14_de_en", name) for name in systems]
+    assert steps.configuration(*next(iter(steps.systems))) == [str(CONFIGURATIONS / "iwslt14_de_en" / "hm_rnn.yaml")]
     assert "fairseq_plugins.corpora.builtin --task translation" in steps.preparation("iwslt14_de_en")
     assert steps.prepared_data("iwslt14_de_en", "mc_rnn_2") == tmp_path / "corpora" / "iwslt14_de_en" / "data"
     options = steps.train_options("iwslt14_de_en", "mc_rnn_2")
@@ -119,7 +125,7 @@ def test_a_dry_run_shows_every_command_and_leaves_nothing(tmp_path: Path, capfd:
         f"{own} train {shlex.join([*place, *options, '--seed', '1'])}",
         f"for options in '--subset test --max-tokens 4000'; do  {own} evaluate {shlex.join(place)} $options",
         f"{own} analysis entropy '{run}'/checkpoints/checkpoint_best.pt {shlex.join(analysis[2:])}",
-        f"-m fairseq_plugins.tables.writing dpn_table_5 --scale=small '--work={work}' --seeds 1 2",
+        f"-m fairseq_plugins.tables.writing dpn_table_5 --scale=small '--work={work}' --seeds 1 2 --",
     ):
         assert command in shown
         assert command.replace("seed_1", "seed_2").replace("--seed 1", "--seed 2") in shown
@@ -151,19 +157,38 @@ def test_a_cluster_with_slurm(tmp_path: Path, capfd: pytest.CaptureFixture) -> N
     assert "--gpus 1" in shown and "fairseq_plugins.tables.gpu_slots " in shown
 
 
-def test_a_recipe_takes_the_configurations_of_that_name(tmp_path: Path) -> None:
+def test_a_recipe_is_that_of_every_row(tmp_path: Path) -> None:
     steps = Steps(load_table("dpn_table_4", "paper"), "small", tmp_path)
     assert len(steps.systems) == 9
-    for (data_set, system), path in steps.systems.items():
-        assert path.name == f"{system}.yaml" and system.endswith("_paper")
+    for (data_set, system), configuration in steps.systems.items():
+        assert system == f"{configuration.path.stem}_paper"
+        assert steps.configuration(data_set, system) == [str(configuration.path), "--recipe", "paper"]
         # The small scale's sizes hold for it as well.
         assert "--encoder-embed-dim 128" in shlex.join(steps.train_options(data_set, system))
     assert steps.table.folder == "dpn_table_4_paper"
 
 
+@pytest.mark.system
+def test_options_of_every_training(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    work = ["--scale", "small", "--work", str(tmp_path / "work")]
+    shown = shown_by_a_dry_run_with(capfd, ["dpn_table_5", *work], ["--cross-memory", "plain", "--lr", "1e-3 x"])
+    assert "--cross-memory plain --lr '1e-3 x' --seed 1" in shown
+    run = f"{tmp_path}/work/iwslt14_de_en_10k/dpn_cross-memory_plain_lr_1e-3-x/seed_1"
+    assert f"--work {run} " in shown, "apart from runs without"
+    assert "--seeds 1 -- --cross-memory plain --lr '1e-3 x'" in shown, "and so is the table"
+    options = ["--cross-memory", "plain"]
+    table = load_table("dpn_table_5", "paper", options)
+    assert table.folder == "dpn_table_5_paper_cross-memory_plain"
+    assert table.command == "scripts/reproduce.sh dpn_table_5 --recipe paper -- --cross-memory plain"
+    # Patterns of the small scale are of configurations' names.
+    system, plain = ("copy_memory", "rnn_500_lr_1"), ("copy_memory", "rnn_500")
+    steps = [Steps(load_table("dilated_rnn_figure_3", None, more), "small", tmp_path) for more in (["--lr", "1"], [])]
+    assert steps[0].train_options(*system) == [*steps[1].train_options(*plain), "--lr", "1"]
+
+
 def test_a_table_without_the_recipe_says_so() -> None:
-    with pytest.raises(InputError, match="--recipe paper: the rows of mc_rnn_table_2 have no such recipe"):
-        load_table("mc_rnn_table_2", "paper")
+    with pytest.raises(InputError, match="configs/trec/bilstm.yaml: --recipe: there is no recipe 'paper'; the config"):
+        load_table("rcrn_table_5", "paper")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +201,7 @@ def test_a_table_without_the_recipe_says_so() -> None:
         ("mc_rnn_table_4", "ptb", "builtin --task language_model"),
         ("dilated_rnn_table_2", "ptb_characters", "--characters"),
         ("dilated_rnn_table_1", "permuted_mnist", "prepare pixels --small --permute"),
-        ("dilated_rnn_figure_3", "copy_memory_500", "prepare copy_memory --length 20 --sequences 200"),
+        ("dilated_rnn_figure_3", "copy_memory", "prepare copy_memory --length 20 --sequences 200"),
         ("dilated_rnn_figure_4", "noisy_mnist_1000", "prepare pixels --small --length 100"),
     ],
 )

@@ -44,6 +44,11 @@ def compared(baseline: list[str], system: list[str], references: list[str]) -> d
     return Bleu().compare(*outputs, References([references], [references]))
 
 
+def paths_of(table: str) -> list[Path]:
+    """The configurations of a table's rows."""
+    return [configuration.path for configuration in load_table(table).systems.values()]
+
+
 class Work:
     """A work folder with prepared data, in which experiments appear as scripts/evaluate.sh would leave them."""
 
@@ -60,10 +65,10 @@ class Work:
         splits = {"train": {"kept": 12345}, **{split: {"name": name} for split, name in self.sets.items()}}
         PairsPreparation("de", "en", bpe="none", metric=metric, splits=splits).save(self.data)
 
-    def add(self, path: Path, seed: int, errors: float) -> dict[str, list[str]]:
+    def add(self, path: Path, seed: int, errors: float, with_options: str = "") -> dict[str, list[str]]:
         """One experiment; returns its translations of each set."""
         configuration = configurations.load(path)
-        work = self.root / configuration.dataset / configuration.model / f"seed_{seed}"
+        work = self.root / configuration.dataset / f"{configuration.model}{with_options}" / f"seed_{seed}"
         found = {"config": str(path), "data": str(self.data), "parameters": 2_000_000}
         found |= {
             "updates": 1000 + seed,
@@ -106,7 +111,7 @@ def test_two_seeds_at_the_papers_scale(tmp_path: Path) -> None:
     table = load_table("mc_rnn_table_2")
     written = {
         (path.stem, seed): work.add(path, seed, 0.3 if path.stem == "rnnsearch" else 0.1 * len(path.stem) / 8)
-        for path in table.configurations
+        for path in paths_of("mc_rnn_table_2")
         for seed in (1, 2)
     }
     folder = work.table("mc_rnn_table_2", "--seeds", "1", "2")
@@ -154,7 +159,7 @@ def test_two_seeds_at_the_papers_scale(tmp_path: Path) -> None:
 @pytest.mark.system
 def test_small_scale_says_that_it_is_not_the_papers_setting(tmp_path: Path) -> None:
     work = Work(tmp_path)
-    for path in load_table("dpn_table_2").configurations:
+    for path in paths_of("dpn_table_2"):
         work.add(path, 1, 0.2)
     folder = work.table("dpn_table_2", "--scale", "small")
     for name in "table.md", "report.html":
@@ -169,7 +174,7 @@ def test_several_sets(tmp_path: Path) -> None:
     names = ["nist04", "nist05", "nist06", "nist08", "nist12"]
     splits = dict(zip(["test", "test1", "test2", "test3", "test4"], names, strict=True))
     work = Work(tmp_path, sets=splits)
-    written = {path.stem: work.add(path, 1, 0.2) for path in load_table("dpn_table_2").configurations}
+    written = {path.stem: work.add(path, 1, 0.2) for path in paths_of("dpn_table_2")}
     rows = json.loads((work.table("dpn_table_2") / "table.json").read_text())["rows"]
     dpn = rows[-1]
     for split, name in splits.items():
@@ -181,7 +186,7 @@ def test_several_sets(tmp_path: Path) -> None:
 
 def test_rouge(tmp_path: Path) -> None:
     work = Work(tmp_path, metric="rouge")
-    written = {path.stem: work.add(path, 1, 0.1 * len(path.stem)) for path in load_table("dpn_table_3").configurations}
+    written = {path.stem: work.add(path, 1, 0.1 * len(path.stem)) for path in paths_of("dpn_table_3")}
     rows = json.loads((work.table("dpn_table_3") / "table.json").read_text())["rows"]
     dpn = rows[-1]
     scores = {name: sentence_rouge(lines["test"], [work.references["test"]]) for name, lines in written.items()}
@@ -195,7 +200,7 @@ def test_rouge(tmp_path: Path) -> None:
 @pytest.mark.system
 def test_two_baselines(tmp_path: Path) -> None:
     work = Work(tmp_path)
-    for path in load_table("dpn_table_4").configurations:
+    for path in paths_of("dpn_table_4"):
         for seed in 1, 2, 3:
             work.add(path, seed, 0.05 * len(path.stem) + 0.01 * seed)
     folder = work.table("dpn_table_4", "--seeds", "1", "2", "3")
@@ -215,9 +220,25 @@ def test_two_baselines(tmp_path: Path) -> None:
     assert "against M1 and M5 with the same seed" in (folder / "table.md").read_text()
 
 
+@pytest.mark.system
+def test_runs_with_further_options_are_apart(tmp_path: Path) -> None:
+    work = Work(tmp_path, metric="rouge")
+    for path in paths_of("dpn_table_3"):
+        work.add(path, 1, 0.1)
+        work.add(path, 1, 0.3, "_lr_1")
+    work.table("dpn_table_3", "--", "--lr", "1")
+    plain, other = (tmp_path / "tables" / name for name in ("dpn_table_3", "dpn_table_3_lr_1"))
+    assert not plain.exists() and "Every row is trained with --lr 1." in (other / "table.md").read_text()
+    work.table("dpn_table_3")
+    rows = [json.loads((folder / "table.json").read_text())["rows"][-1] for folder in (plain, other)]
+    assert rows[0]["ours"]["rouge1"] > rows[1]["ours"]["rouge1"]
+    with pytest.raises(InputError, match="no experiment there; run scripts/reproduce.sh dpn_table_3 -- --lr 2$"):
+        work.table("dpn_table_3", "--", "--lr", "2")
+
+
 def test_entropies(tmp_path: Path) -> None:
     work = Work(tmp_path)
-    [path] = load_table("dpn_table_5").configurations
+    [path] = paths_of("dpn_table_5")
     work.add(path, 1, 0.1)
     values = {"cc": 2.1, "ca": 1.9, "ac": 1.4, "aa": 1.3}
     write(tmp_path / "iwslt14_de_en_10k/dpn/seed_1/analysis/entropy.json", [json.dumps({"entropy": values})])
@@ -230,7 +251,7 @@ def test_entropies(tmp_path: Path) -> None:
 
 def test_experiments_that_are_missing(tmp_path: Path) -> None:
     work = Work(tmp_path)
-    first, second = load_table("dpn_table_3").configurations
+    first, second = paths_of("dpn_table_3")
     work.add(first, 1, 0.1)
     with pytest.raises(InputError, match="rouge1' is missing there; run scripts/reproduce.sh dpn_table_3"):
         work.table("dpn_table_3")

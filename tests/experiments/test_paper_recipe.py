@@ -1,0 +1,185 @@
+"""The recipe ``paper`` builds the equations as they are printed, and trains as ``docs/paper_recipes.md`` says."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq.models import build_model
+from omegaconf import DictConfig
+from torch import Tensor, nn
+
+from fairseq_plugins.criterions.output_cross_entropy import OutputCrossEntropyCriterion
+from fairseq_plugins.experiments import configuration as configurations
+from fairseq_plugins.experiments import fairseq_commands as commands
+from fairseq_plugins.experiments.configuration import Configuration
+from fairseq_plugins.decoding.prepared_data import PreparedData
+from fairseq_plugins.kernels.multi_channel import reference as multi_channel_reference
+from fairseq_plugins.modules.double_path import reference
+from fairseq_plugins.modules.recurrent.connected import ConnectedRNN
+from fairseq_plugins.package_files import ROOT
+from tests.models.tasks import make_task
+
+Train = Callable[..., dict[str, Any]]
+SMALL = ("--encoder-embed-dim", "8", "--decoder-embed-dim", "8")
+TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
+DOUBLE_PATH = [
+    *("multi30k_de_en/dpn", "multi30k_de_en/dpn_m1", "multi30k_de_en/dpn_m5", "iwslt14_sample/dpn", "own_text/dpn"),
+    *("iwslt14_de_en_10k/dpn", *(f"iwslt14_de_en_10k/dpn_m{number}" for number in range(1, 9))),
+    *("gigaword/dpn", "nist_zh_en/dpn"),
+]
+CONNECTED = [
+    *("multi30k_de_en/mc_rnn_3", "multi30k_de_en/ho_rnn", "iwslt14_sample/mc_rnn_3", "ptb/mc_rnn_3"),
+    *(f"iwslt14_de_en/{model}" for model in ("ho_rnn", "mc_rnn_2", "mc_rnn_3", "mc_rnn_4")),
+    *(f"gigaword/{model}" for model in ("ho_rnn", "mc_rnn_2", "mc_rnn_3", "mc_rnn_4")),
+]
+
+
+@pytest.fixture
+def train(tmp_path: Path, data_for: Callable[[Configuration], PreparedData]) -> Train:
+    """Every option of the training of a configuration, by fairseq's own parser, with further options."""
+
+    def options_of(name: str, recipe: str | None, *extra: str) -> dict[str, Any]:
+        configuration = configurations.load(name, recipe)
+        command = commands.train_command(configuration, data_for(configuration), tmp_path, 0, extra)
+        return commands.resolved_options(command)
+
+    return options_of
+
+
+def randomized(model: nn.Module) -> nn.Module:
+    """The model in float64, with parameters far from how they start, so that nothing hides in the tolerance."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    return model.double().eval()
+
+
+def double_path(options: dict[str, Any], **task: int) -> nn.Module:
+    torch.manual_seed(1)
+    return randomized(build_model(DictConfig(options["model"]), make_task(**task)))
+
+
+def logits_as_printed(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
+    """Eq. 5 to 10 for one sentence, without a scale that the paper has not, whatever the model was told: (T, V)."""
+    model = copy.deepcopy(model)
+    for module in model.modules():
+        for name, printed in (("input_scale", 1.0), ("memory_scale", 1.0), ("matches_memory", False)):
+            if hasattr(module, name):
+                setattr(module, name, printed)
+
+    def embedded(side: nn.Module, tokens: Tensor) -> Tensor:
+        return side.embed_tokens.weight[tokens] + side.embed_positions.weight[2 : 2 + len(tokens)]
+
+    of_encoder = {"cnn": reference.convolutional_encoder, "san": reference.self_attention_encoder}
+    of_decoder = {"cnn": reference.convolutional_decoder, "san": reference.self_attention_decoder}
+    words = embedded(model.encoder, source)
+    memories = {name: of_encoder[name](path, words) for name, path in model.encoder.paths.items()}
+    words = embedded(model.decoder, target)
+    outputs = [of_decoder[name](path, words, memories)[0] for name, path in model.decoder.paths.items()]
+    rows = []
+    for position in zip(*outputs, strict=True):
+        z = position[0] if len(position) == 1 else reference.gate(model.decoder.gate, *position)[0]
+        rows.append(model.decoder.output_projection.weight @ z + model.decoder.output_projection.bias)
+    return torch.stack(rows)
+
+
+def is_as_printed(options: dict[str, Any]) -> bool:
+    """Whether the model's logits are those of the printed equations."""
+    model = double_path(options)
+    source, target = torch.tensor([5, 6, 7, 2]), torch.tensor([2, 8, 9])
+    logits = model.decoder(target[None], model.encoder(source[None], None))[0][0]
+    return torch.allclose(logits, logits_as_printed(model, source, target), **TOLERANCE)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("name", DOUBLE_PATH)
+def test_double_paths_are_the_printed_equations(name: str, train: Train) -> None:
+    assert is_as_printed(train(name, "paper", *SMALL))
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("name", "has_scales"), [("dpn", True), ("dpn_m1", False), ("dpn_m5", True)])
+def test_our_own_double_paths_have_scales(name: str, has_scales: bool, train: Train) -> None:
+    assert is_as_printed(train(f"multi30k_de_en/{name}", None, *SMALL)) is not has_scales
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("name", ["multi30k_de_en/dpn", "multi30k_de_en/mc_rnn_3", "iwslt14_de_en_10k/san_deeper"])
+def test_the_loss_is_the_likelihood(name: str, train: Train) -> None:
+    """DPN-S2S, Eq. 1 and 2, and of its baselines alike; MC-RNN's paper has no other."""
+    options = train(name, "paper")
+    criterion = options["criterion"]
+    assert criterion["_name"] == "output_cross_entropy"
+    model = double_path(train("multi30k_de_en/dpn", "paper", *SMALL))
+    source, target = torch.tensor([[5, 6, 7, 2]]), torch.tensor([[8, 9, 2]])
+    net_input = {
+        "src_tokens": source,
+        "src_lengths": torch.tensor([4]),
+        "prev_output_tokens": torch.tensor([[2, 8, 9]]),
+    }
+    sample = {"net_input": net_input, "target": target, "ntokens": 3, "id": torch.tensor([0])}
+    loss, *_ = OutputCrossEntropyCriterion(make_task(), False, criterion["label_smoothing"])(model, sample)
+    likelihood = torch.log_softmax(model(**net_input)[0], -1)[0, torch.arange(3), target[0]].sum()
+    torch.testing.assert_close(loss, -likelihood, **TOLERANCE)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("name", CONNECTED)
+def test_connections_are_learned_themselves(name: str, train: Train) -> None:
+    """W_j of Eq. 2 is a parameter, and not mixed with the identity; the layer is Eq. 1 to 6 with it."""
+    side = "decoder" if name.startswith("ptb") else "encoder"
+    small = (f"--{side}-hidden-size", "4", f"--{side}-embed-dim", "4", f"--{side}-layers", "1")
+    for recipe in "paper", None:
+        options = train(name, recipe, *small)["model"]
+        network = build_layers(options)
+        layers = [module for module in network.modules() if isinstance(module, ConnectedRNN)]
+        assert layers and {layer.has_rate for layer in layers} == {recipe is None}
+        layer = randomized(layers[0])
+        x = torch.randn(7, 2, layer.input_size, dtype=torch.float64)
+        parameters = layer._layer().parameters._replace(weight_connection=layer.weight_connection)
+        printed = layer._layer()._replace(parameters=parameters)
+        expected = multi_channel_reference.multi_channel_rnn(printed, x, None, layer.initial_state(2)).output
+        assert torch.allclose(layer(x).output, expected, **TOLERANCE) is (recipe == "paper")
+
+
+def build_layers(options: dict[str, Any]) -> nn.Module:
+    task = make_task(tokens_per_sample=7)
+    task.reads_streams, task.dictionary = True, task.source_dictionary
+    return build_model(DictConfig(options), task)
+
+
+PAGE = (ROOT / "docs" / "paper_recipes.md").read_text(encoding="utf-8")
+OF_ONE_DATA_SET = {
+    "lr on NIST": ("nist_zh_en/dpn", "lr"),
+    "batch-size, headlines": ("gigaword/mc_rnn_3", "batch-size"),
+    "max-tokens, translation": ("iwslt14_de_en/mc_rnn_3", "max-tokens"),
+}
+"""Rows of the page that are of one data set → the configuration and the option."""
+
+
+@pytest.mark.parametrize(
+    ("heading", "name"), [("DPN-S2S", "iwslt14_de_en_10k/dpn"), ("MC-RNN", "iwslt14_de_en/mc_rnn_3")]
+)
+def test_the_page_has_the_values_of_the_recipe(heading: str, name: str) -> None:
+    section = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w-]+)`([^|]*) \| `?([\w.-]+)`?[^|]*\| (printed|chosen) \|", section, re.MULTILINE)
+    assert len(rows) > 7
+    for option, more, value, _ in rows:
+        path, key = OF_ONE_DATA_SET.get(option + more, (name, option))
+        said = configurations.load(path, "paper").train.get(key)
+        if said is None and option == "dropout":
+            continue  # the architecture's
+        assert said is not None and float_or_text(said.text) == float_or_text(value), option
+
+
+def float_or_text(value: str) -> float | str:
+    try:
+        return float(value)
+    except ValueError:
+        return value
