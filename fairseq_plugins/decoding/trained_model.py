@@ -218,7 +218,17 @@ class TrainedModel:
         return self.task.dataset(subset)
 
     def batches(self, dataset: FairseqDataset, options: BatchOptions, share: Share = WHOLE) -> Iterator[dict[str, Any]]:
-        """The batches of a data set, on the models' device, of examples of like lengths."""
+        """The batches of a data set, on the models' device, of examples of like lengths.
+
+        Raises:
+            InputError: an example is larger than a batch may be.
+        """
+        longest = max(map(dataset.num_tokens, range(len(dataset))), default=0)
+        if options.max_tokens is not None and longest > options.max_tokens:
+            raise InputError(
+                f"--max-tokens {options.max_tokens}: an example has {longest:,} tokens, which no batch can hold; say at "
+                f"least {longest}"
+            )
         if options.seed is not None:
             utils.set_torch_seed(options.seed)
         for model in self.models if options.is_half else ():

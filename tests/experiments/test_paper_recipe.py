@@ -15,10 +15,10 @@ from omegaconf import DictConfig
 from torch import Tensor, nn
 
 from fairseq_plugins.criterions.output_cross_entropy import OutputCrossEntropyCriterion
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import fairseq_commands as commands
 from fairseq_plugins.experiments.configuration import Configuration
-from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.kernels.multi_channel import reference as multi_channel_reference
 from fairseq_plugins.modules.double_path import reference
 from fairseq_plugins.modules.recurrent.connected import ConnectedRNN

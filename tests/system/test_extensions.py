@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
-from tests.commands import CHECKOUT, PYTHON, output_lines, run_command
+from fairseq_plugins.scoring.metrics import read_numbers
+from tests.commands import CHECKOUT, PYTHON, run_command
 from tests.conftest import TOY_PERPLEXITY, TranslationData
 
 TOY_RECURRENT = CHECKOUT / "tests" / "extensions" / "toy_recurrent.py"
@@ -75,11 +76,10 @@ def test_a_metric_and_a_layer_go_through_all_scripts(folder: Path) -> None:
 
     shown = run(folder, "evaluate", *places)
     results = json.loads((work / "results.json").read_text(encoding="utf-8"))
-    printed = output_lines((work / "generate" / "test.log").read_text(encoding="utf-8"), "P")
-    numbers = [float(text) for line in printed.values() for text in line.split()]
-    assert len(printed) == 101
-    # fairseq's numbers are logarithms to the base 2.
-    assert results["toy_perplexity"] == pytest.approx(2 ** -(sum(numbers) / len(numbers)), abs=0.01)
+    lines = read_numbers(work / "generate" / "test.log_probabilities.yy")
+    numbers = [number for line in lines for number in line]
+    assert len(lines) == 101
+    assert results["toy_perplexity"] == pytest.approx(math.exp(-sum(numbers) / len(numbers)), abs=0.01)
     assert 1 < results["toy_perplexity"] < 30, "there are 24 words"
     assert f"{results['toy_perplexity']:.2f}" in shown and "toy perplexity: nrefs:1|toy_perplexity" in shown
     assert "bleu_tokenized" not in results and results["extensions"] == [

@@ -11,8 +11,8 @@ import pytest
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import fairseq_commands as commands
-from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.experiments.configuration import Configuration
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.package_files import ROOT
 from fairseq_plugins.tables.measures import Scores
 from fairseq_plugins.tables.rows import SeededRun, p_over_seeds, results_of
