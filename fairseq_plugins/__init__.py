@@ -53,6 +53,9 @@ def load(path: "str | Path", data: "str | Path | None" = None) -> "TranslationMo
 
     See :func:`.decoding.translation.load`.
     """
+    from .checkpoints import checkpoints_of, load_extensions_of
+
+    load_extensions_of(checkpoints_of(path))  # before the models make options of the layers that there are
     register()
     from .decoding.translation import load
 

@@ -37,6 +37,11 @@ def checkpoint_of(path: str | Path) -> Path:
     return path / "checkpoints" / "checkpoint_best.pt" if path.is_dir() else path
 
 
+def checkpoints_of(path: str | Path) -> list[Path]:
+    """The checkpoint that is meant, or several for an ensemble, ``a.pt:b.pt``."""
+    return [checkpoint_of(path)] if Path(path).is_dir() else list(map(checkpoint_of, str(path).split(":")))
+
+
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
     """What fairseq saved in ``path``, with its tensors on the CPU; they are read from the file when they are used.
 

@@ -141,8 +141,8 @@ class TrainedModel:
             InputError: one is not a checkpoint of such a model, or was trained on other data, or the data is damaged or
                 not there.
         """
-        register()
         load_extensions_of(paths)
+        register()
         states = [checked_checkpoint(path) for path in paths]
         for path, state in zip(paths, states, strict=True):
             cls.check_architecture(str(architecture(state)), path)
@@ -226,8 +226,8 @@ class TrainedModel:
         longest = max(map(dataset.num_tokens, range(len(dataset))), default=0)
         if options.max_tokens is not None and longest > options.max_tokens:
             raise InputError(
-                f"--max-tokens {options.max_tokens}: an example has {longest:,} tokens, which no batch can hold; say at "
-                f"least {longest}"
+                f"--max-tokens {options.max_tokens}: an example has {longest:,} tokens, which no batch can hold; say "
+                f"at least {longest}"
             )
         if options.seed is not None:
             utils.set_torch_seed(options.seed)
@@ -259,8 +259,8 @@ def data_of(paths: Sequence[str | Path], data: Path | None = None) -> PreparedDa
     Raises:
         InputError: there is no such checkpoint or data, or it cannot be read.
     """
-    register()
     load_extensions_of(paths)  # the kind of the data may be one of theirs
+    register()
     return PreparedData.load(data or trained_on(checked_checkpoint(paths[0]), str(paths[0])))
 
 

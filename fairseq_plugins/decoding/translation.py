@@ -24,7 +24,7 @@ from fairseq.data import FairseqDataset
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
 
-from ..checkpoints import checkpoint_of
+from ..checkpoints import checkpoints_of
 from ..corpora.codec import Word, list_of_texts
 from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
@@ -349,5 +349,4 @@ def load(path: str | Path, data: str | Path | None = None) -> TranslationModel:
     Raises:
         InputError: there is no such checkpoint, it is not that of a translation model, or its data is not there.
     """
-    paths = [checkpoint_of(path)] if Path(path).is_dir() else list(map(checkpoint_of, str(path).split(":")))
-    return TranslationModel.load(paths, None if data is None else Path(data))
+    return TranslationModel.load(checkpoints_of(path), None if data is None else Path(data))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import register
-from ..checkpoints import checkpoint_of
+from ..checkpoints import checkpoint_of, load_extensions_of
 from ..command_parser import CommandParser
 from ..errors import InputError
 from .command_line import standard_input, started
@@ -48,6 +48,7 @@ def main(arguments: Sequence[str]) -> None:
     if not Path(path).is_file():
         raise InputError(f"{path}: no such checkpoint")
     started(path, sys.stderr)
+    load_extensions_of([path])  # before the models make options of the layers that there are
     register()  # before anything imports fairseq's parts
     from ..decoding.classification import ClassificationModel
     from ..decoding.trained_model import BatchOptions

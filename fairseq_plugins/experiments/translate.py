@@ -9,7 +9,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from .. import register
-from ..checkpoints import checkpoint_of
+from ..checkpoints import checkpoint_of, load_extensions_of
 from ..command_parser import CommandParser
 from ..errors import InputError
 from .command_line import standard_input, started
@@ -50,6 +50,7 @@ def main(arguments: Sequence[str]) -> None:
         if not Path(path).is_file():
             raise InputError(f"{path}: no such checkpoint")
     started(paths, sys.stderr)
+    load_extensions_of(paths.split(":"))  # before the models make options of the layers that there are
     register()  # before anything imports fairseq's parts
     from ..decoding.trained_model import data_of
     from ..decoding.translation import GenerationOptions, TranslationModel

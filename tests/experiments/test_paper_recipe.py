@@ -47,7 +47,7 @@ def train(tmp_path: Path, data_for: Callable[[Configuration], PreparedData]) -> 
     def options_of(name: str, recipe: str | None, *extra: str) -> dict[str, Any]:
         configuration = configurations.load(name, recipe)
         command = commands.train_command(configuration, data_for(configuration), tmp_path, 0, extra)
-        return commands.resolved_options(command)
+        return commands.resolved_options(command.options)
 
     return options_of
 
