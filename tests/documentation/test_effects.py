@@ -7,6 +7,9 @@ has fails, and the sentence says what to add.
 from __future__ import annotations
 
 import ast
+import copy
+import importlib
+import json
 import logging
 import re
 import shlex
@@ -26,17 +29,20 @@ from omegaconf import OmegaConf
 
 from fairseq_plugins.checkpoints import read_checkpoint
 from fairseq_plugins.command_parser import PROGRAM
-from fairseq_plugins.corpora import labelled_tables, parallel_text
+from fairseq_plugins.corpora import iwslt14, labelled_tables, nist, parallel_text, ptb
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsRun
 from fairseq_plugins.corpora.pairs import PairsRun
+from fairseq_plugins.corpora.running_text import RunningTextRun
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration
 from fairseq_plugins.experiments.configuration import KEYS, SECTIONS
 from fairseq_plugins.experiments.prepared_data import PreparedData
 from fairseq_plugins.experiments.text_scoring import TextScoring
 from fairseq_plugins.language_models import command as language_models
-from tests.commands import CHECKOUT, run_command, run_in_process, train_in_process
+from tests.commands import CHECKOUT, USER_DIR, run_command, run_in_process, train_in_process
+from tests.conftest import TranslationData
 from tests.corpora.parallel_text import contents, sentences, write
+from tests.corpora.test_nist import write_ldc, write_year
 from tests.documentation.markdown import PAGES, commands, name
 from tests.models.test_effects_of_options import OPTIONS, differences
 
@@ -60,7 +66,7 @@ class Trial(NamedTuple):
     refusal: str | None = None
 
 
-# ------------------------------------------------------------------------------- of fairseq-train, on a language model
+# ------------------------------------------------ of fairseq-train, on a language model and on a model that translates
 
 AVERAGING = "--optimizer asgd --lr-scheduler non_monotone --lr 40 --clip-norm 5 --max-update 0 --max-epoch 3"
 REGULARIZED = "--criterion activation_regularized_cross_entropy"
@@ -90,29 +96,50 @@ TRAINED: dict[str, Trial] = {
     "--update-freq": Trial("--update-freq 2"),
     "--warmup-updates": Trial("--warmup-updates 3", "--warmup-updates 4", beside="--lr-scheduler inverse_sqrt"),
 }
+TRAINED_ON_PAIRS: dict[str, Trial] = {
+    "--eval-bleu": Trial("--eval-bleu"),
+    # Gradients in one piece are for GPUs.
+    "--fp16": Trial("--fp16", beside="--fp16-no-flatten-grads"),
+    "--left-pad-target": Trial("--left-pad-target", refusal="--left-pad-target is not supported"),
+    "--max-tokens": Trial("--max-tokens 60"),
+}
 SMALL = (
     "--task streaming_language_modeling --arch recurrent_lm --decoder-embed-dim 12 --decoder-hidden-size 16 "
     "--decoder-layers 2 --share-decoder-input-output-embed --tokens-per-sample 10 --batch-size 4 --optimizer sgd "
     "--lr 1.0 --clip-norm 0.25 --seed 1 --cpu --distributed-world-size 1 --log-format simple --max-update 6"
 )
+SMALL_ON_PAIRS = (
+    "--arch rnnsearch_iwslt_de_en --encoder-embed-dim 8 --encoder-hidden-size 8 --decoder-embed-dim 8 "
+    "--decoder-hidden-size 8 --batch-size 20 --optimizer adam --lr 0.01 --seed 1 --cpu --distributed-world-size 1 "
+    "--log-format simple --max-update 3"
+)
+Run = Callable[[str, str], dict[str, Any]]
+"""Runs something that has a name with some arguments; returns all that comes out."""
 
 
 @pytest.fixture(scope="module")
-def train(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Any]]:
-    """Trains with some arguments; returns all that comes out: files, parameters, losses, how often it was logged."""
+def train(running_text: Path, tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Trains on "text" or on "pairs" with some arguments; returns all that comes out: files, parameters, losses, how
+    often it was logged, and what was said of validations."""
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if record.name == "train_inner":
                 lines.append(record.name)
+            elif record.name == "valid":
+                validated.update(re.findall(r"\| (\w+) ", record.getMessage()))
 
     lines: list[str] = []
+    validated: set[str] = set()
+    commands = {"text": [running_text / "bin", *SMALL.split()]}
+    commands["pairs"] = [tiny_translation_data.separate, *SMALL_ON_PAIRS.split()]
     # fairseq's bar gives its logger another name for each line.
     logger = logging.getLogger("fairseq.logging.progress_bar")
 
-    def run(arguments: str) -> dict[str, Any]:
+    def run(data: str, arguments: str) -> dict[str, Any]:
         folder = tmp_path_factory.mktemp("training")
         lines.clear()
+        validated.clear()
         handler = Lines()
         logger.addHandler(handler)
         level, is_disabled = logger.level, logger.disabled
@@ -121,12 +148,13 @@ def train(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
         logger.disabled = False
         logging.disable(logging.NOTSET)
         try:
-            train_in_process(str(running_text / "bin"), "--save-dir", str(folder), *f"{SMALL} {arguments}".split())
+            train_in_process(*commands[data], "--save-dir", folder, *arguments.split())
         finally:
             logger.removeHandler(handler)
             logger.setLevel(level)
             logger.disabled = is_disabled
         found: dict[str, Any] = {"files": {path.name for path in folder.iterdir()}, "logged": len(lines)}
+        found["validated"] = set(validated)
         for which in "best", "last":
             checkpoint = read_checkpoint(folder / f"checkpoint_{which}.pt")
             found |= {f"{which}: {name}": tensor.clone() for name, tensor in checkpoint["model"].items()}
@@ -137,31 +165,39 @@ def train(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
 
 
 @pytest.fixture(scope="module")
-def trained_once(train: Callable[[str], dict[str, Any]]) -> Callable[[str], dict[str, Any]]:
+def trained_once(train: Run) -> Run:
     return cache(train)
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("option", TRAINED)
-def test_an_option_of_trainings(
-    option: str, train: Callable[[str], dict[str, Any]], trained_once: Callable[[str], dict[str, Any]]
-) -> None:
-    trial = TRAINED[option]
+@pytest.mark.parametrize(
+    ("data", "option"),
+    [*(("text", option) for option in TRAINED), *(("pairs", option) for option in TRAINED_ON_PAIRS)],
+)
+def test_an_option_of_trainings(data: str, option: str, train: Run, trained_once: Run) -> None:
+    trial = {"text": TRAINED, "pairs": TRAINED_ON_PAIRS}[data][option]
     assert option in trial.second.split()
     if trial.refusal is not None:
         with pytest.raises(InputError, match=trial.refusal):
-            train(trial.second)
+            train(data, trial.second)
         return
-    of_first = trained_once(f"{trial.beside} {trial.first}".strip())
-    assert differences(of_first, trained_once(f"{trial.beside} {trial.second}".strip()))
+    of_first = trained_once(data, f"{trial.beside} {trial.first}".strip())
+    assert differences(of_first, trained_once(data, f"{trial.beside} {trial.second}".strip()))
 
 
 @pytest.mark.system
-def test_the_same_training_gives_the_same(
-    train: Callable[[str], dict[str, Any]], trained_once: Callable[[str], dict[str, Any]]
-) -> None:
+@pytest.mark.parametrize("data", ["text", "pairs"])
+def test_the_same_training_gives_the_same(data: str, train: Run, trained_once: Run) -> None:
     """Else all would seem to have an effect."""
-    assert not differences(trained_once(""), train(""))
+    assert not differences(trained_once(data, ""), train(data, ""))
+
+
+@pytest.mark.system
+def test_skip_invalid_size_inputs_valid_test(train: Run) -> None:
+    """In training fairseq leaves out what is too long; in validation it stops and names the remedy."""
+    with pytest.raises(Exception, match="skip this example with --skip-invalid-size-inputs-valid-test"):
+        train("pairs", "--max-target-positions 6")
+    train("pairs", "--max-target-positions 6 --skip-invalid-size-inputs-valid-test")
 
 
 @pytest.mark.parametrize(("remove_bpe", "words"), [(None, 5), ("sentencepiece", 3)])
@@ -185,6 +221,7 @@ PARALLEL: dict[str, Trial] = {
     "--lowercase": Trial("--lowercase"),
     "--max-length": Trial("--max-length 8"),
     "--metric": Trial("--metric rouge"),
+    "--moses-language": Trial("--moses-language fr", beside="--tokenizer moses"),
     "--ratio": Trial("--ratio 1.5"),
     "--separate": Trial("--separate"),
     "--separate-dictionaries": Trial("--separate-dictionaries"),
@@ -195,6 +232,26 @@ PARALLEL: dict[str, Trial] = {
     "--tokenizer": Trial("--tokenizer moses"),
     "--train": Trial("--train OTHER"),
     "--valid": Trial("--valid OTHER"),
+    "--valid-every": Trial("--valid-every 5", "--valid-every 4"),
+}
+IWSLT14: dict[str, Trial] = {
+    "--bpe": Trial("--bpe subword-nmt"),
+    "--bpe-size": Trial("--bpe-size 130"),
+    "--separate-dictionaries": Trial("--separate-dictionaries"),
+    "--tokenized": Trial("--tokenized OTHER"),
+}
+NIST: dict[str, Trial] = {
+    "--bpe": Trial("--bpe subword-nmt --bpe-size 5"),
+    "--encoding": Trial("--encoding utf-8", refusal="1.sgm, line 2: not utf-8; name its encoding"),
+    "--ldc": Trial("--ldc LDC"),
+    "--nist": Trial("--nist OTHER"),
+    "--no-nfkc": Trial("--no-nfkc"),
+    "--no-simplify": Trial("--no-simplify"),
+    "--set": Trial("--set 2012=OTHER_SOURCE,OTHER_REFERENCES"),
+}
+PTB: dict[str, Trial] = {
+    "--characters": Trial("--characters"),
+    "--input": Trial("--input OTHER"),
 }
 LABELLED: dict[str, Trial] = {
     "--given": Trial("--given tokens"),
@@ -214,7 +271,7 @@ LABELLED: dict[str, Trial] = {
 class Preparation(NamedTuple):
     """A script: its ``main``, arguments that every call has, and what stands for the names of files in them."""
 
-    main: Callable[[], None]
+    main: Callable[[list[str]], None]
     arguments: str
     files: dict[str, str]
 
@@ -229,30 +286,56 @@ def preparations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Preparat
         for number, (source, target) in enumerate(sentences(size, seed + 10)):
             rows.append(f"{target}\t{source} A-{number % 5}\t{'yes' if number % 2 else 'no'}\t{number % 3}")
         (folder / f"{name_of_set}.tsv").write_text("\n".join([*rows, ""]), encoding="utf-8")
+        if name_of_set != "valid":
+            _write_sets(folder / name_of_set, seed)
     prefixes = {name_of_set.upper(): str(folder / name_of_set) for name_of_set in ("train", "valid", "other")}
     tables = {key: f"{path}.tsv" for key, path in prefixes.items()}
     return {
         "parallel": Preparation(
-            parallel_text.main, "--src-lang de --tgt-lang en --train TRAIN --valid VALID --bpe-size 120", prefixes
+            parallel_text.main, "--src-lang de --tgt-lang en --train TRAIN --bpe-size 120", prefixes
         ),
+        "iwslt14": Preparation(iwslt14.main, "--tokenized TRAIN --bpe-size 120", prefixes),
+        "nist": Preparation(
+            nist.main,
+            "--train TRAIN/plain --nist TRAIN --bpe none",
+            {
+                **prefixes,
+                "TRAIN/plain": f"{folder}/train/plain",
+                "LDC": f"{folder}/train/ldc",
+                "2012=OTHER_SOURCE,OTHER_REFERENCES": f"2012={folder}/other/mt06-src.sgm,{folder}/other/mt06-ref.sgm",
+            },
+        ),
+        "ptb": Preparation(ptb.main, "--input TRAIN", prefixes),
         "labelled": Preparation(
             labelled_tables.main, "--text text --label label --train TRAIN --valid VALID --test VALID", tables
         ),
     }
 
 
+def _write_sets(folder: Path, seed: int) -> None:
+    """What IWSLT'14, NIST Chinese-English and Penn Treebank are prepared from."""
+    for name_of_set, size in ("train.tok", 40), ("valid.tok", 5), ("test.tok", 5):
+        write(folder / name_of_set, sentences(size, seed))
+    write_ldc(folder / "ldc")
+    for path in write(folder / "plain", sentences(40, seed)):
+        path.rename(path.with_suffix({".de": ".zh", ".en": ".en"}[path.suffix]))
+    for year in range(2003, 2005 + seed):
+        write_year(folder, year)
+    for name_of_set in "train", "valid", "test":
+        (folder / f"ptb.{name_of_set}.txt").write_text(f" aer banknote {seed} <unk> \n", encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
-def prepare(
-    preparations: dict[str, Preparation], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str, str], dict[str, Any]]]:
+def prepare(preparations: dict[str, Preparation], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Prepares; returns all files, and the arguments of fairseq-preprocess, which is left out."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         asked_for: list[str] = []
 
-        def preprocess(run: PairsRun, arguments: list[str], folder: Path, *_: object) -> str:
+        def preprocess(run: PairsRun | RunningTextRun, arguments: list[str], folder: Path, *_: object) -> str:
             asked_for[:] = arguments
-            for language in run.languages:
-                (folder / "bin").mkdir(exist_ok=True)
+            (folder / "bin").mkdir(exist_ok=True)
+            (folder / "bin" / "dict.txt").write_text("word 1\n")
+            for language in run.languages if isinstance(run, PairsRun) else ():
                 (folder / "bin" / f"dict.{language}.txt").write_text("word 1\n")
             return "none"
 
@@ -260,12 +343,15 @@ def prepare(
             (folder / "bin").mkdir()
             return "none"
 
-        monkeypatch.setattr(PairsRun, "fairseq_preprocess", preprocess)
+        for kind in PairsRun, RunningTextRun:
+            monkeypatch.setattr(kind, "fairseq_preprocess", preprocess)
         monkeypatch.setattr(LabelledTextsRun, "_write_bin", write_bin)
 
         def run(script: str, arguments: str) -> dict[str, Any]:
             output = tmp_path_factory.mktemp("outputs") / "out"
             preparation = preparations[script]
+            if script == "parallel" and "--valid" not in arguments:
+                arguments += " --valid VALID"
             words = [preparation.files.get(word, word) for word in f"{preparation.arguments} {arguments}".split()]
             preparation.main([*words, "--output", str(output), "--workers", "1"])
             found: dict[str, Any] = dict(contents(output))
@@ -276,20 +362,239 @@ def prepare(
         yield run
 
 
+@pytest.fixture(scope="module")
+def prepared_once(prepare: Run) -> Run:
+    return cache(prepare)
+
+
+PREPARED = {"parallel": PARALLEL, "iwslt14": IWSLT14, "nist": NIST, "ptb": PTB, "labelled": LABELLED}
+
+
 @pytest.mark.system
 @pytest.mark.parametrize(
-    ("script", "option"),
-    [*(("parallel", option) for option in PARALLEL), *(("labelled", option) for option in LABELLED)],
+    ("script", "option"), [(script, option) for script, trials in PREPARED.items() for option in trials]
 )
-def test_an_option_of_preparations(script: str, option: str, prepare: Callable[[str, str], dict[str, Any]]) -> None:
-    trial = {"parallel": PARALLEL, "labelled": LABELLED}[script][option]
-    of_first = prepare(script, f"{trial.beside} {trial.first}")
+def test_an_option_of_preparations(script: str, option: str, prepare: Run, prepared_once: Run) -> None:
+    trial = PREPARED[script][option]
+    of_first = prepared_once(script, f"{trial.beside} {trial.first}".strip())
+    if trial.refusal is not None:
+        with pytest.raises(InputError, match=trial.refusal):
+            prepare(script, trial.second)
+        return
     assert differences(of_first, prepare(script, f"{trial.beside} {trial.second}"))
 
 
-@pytest.mark.parametrize("script", ["parallel", "labelled"])
-def test_the_same_preparation_gives_the_same(script: str, prepare: Callable[[str, str], dict[str, Any]]) -> None:
-    assert not differences(prepare(script, ""), prepare(script, ""))
+@pytest.mark.parametrize("script", PREPARED)
+def test_the_same_preparation_gives_the_same(script: str, prepare: Run, prepared_once: Run) -> None:
+    assert not differences(prepared_once(script, ""), prepare(script, ""))
+
+
+# ------------------------------------------------------------------------- of fairseq's programs that read checkpoints
+
+NO_MODEL = "Model file not found: nowhere.pt"
+GENERATED: dict[str, Trial] = {
+    "--beam": Trial("--beam 1"),
+    "--gen-subset": Trial("--gen-subset valid"),
+    "--lenpen": Trial("--lenpen -3", "--lenpen 3"),
+    "--max-len-a": Trial("--max-len-a 1", beside="--max-len-b 0 --min-len 0 --lenpen 3"),
+    "--max-len-b": Trial("--max-len-b 0", beside="--min-len 0 --lenpen 3"),
+    "--max-tokens": Trial("--max-tokens 60"),
+    "--nbest": Trial("--nbest 2"),
+    "--path": Trial("--path nowhere.pt", refusal=NO_MODEL),
+    "--remove-bpe": Trial("--remove-bpe letter", beside="--min-len 3"),
+    "--scoring": Trial("--scoring rouge"),
+}
+VALIDATED: dict[str, Trial] = {
+    "--max-tokens": Trial("--max-tokens 60"),
+    "--path": Trial("--path nowhere.pt", refusal=NO_MODEL),
+    "--task": Trial("--task no_task", refusal="argument --task: invalid choice: 'no_task'"),
+    "--valid-subset": Trial("--valid-subset test"),
+}
+EVALUATED_TEXT: dict[str, Trial] = {
+    "--gen-subset": Trial("--gen-subset valid"),
+    "--path": Trial("--path nowhere.pt", refusal=NO_MODEL),
+    "--task": Trial("--task language_modeling", refusal="states it carries on: say --task streaming_language_modeling"),
+}
+PROGRAMS = {"fairseq-generate": GENERATED, "fairseq-validate": VALIDATED, "fairseq-eval-lm": EVALUATED_TEXT}
+RESULTS = re.compile(r"^(?:[HDP]-.*|Generate .*)|(?: \d+ / \d+ |valid on |Evaluated \d+ |Loss ).*", flags=re.MULTILINE)
+"""The lines of output that are results, from where they are that."""
+SPEEDS = re.compile(r"wps=\S+|in [\d.]+s \(.*\)")
+
+
+@pytest.fixture(scope="module")
+def language_model(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint after six updates."""
+    folder = tmp_path_factory.mktemp("language_model")
+    train_in_process(running_text / "bin", "--save-dir", folder, *SMALL.split())
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="module")
+def output(
+    tiny_translation_data: TranslationData, tiny_checkpoint: Path, running_text: Path, language_model: Path
+) -> Run:
+    """Runs one of the programs; returns the results that it prints, or the last line of what it refuses."""
+    translator = [tiny_translation_data.separate, "--path", tiny_checkpoint, "--batch-size", "50"]
+    commands = {
+        "fairseq-generate": translator,
+        "fairseq-validate": [*translator, "--task", "translation"],
+        "fairseq-eval-lm": [running_text / "bin", "--path", language_model, "--task", "streaming_language_modeling"],
+    }
+
+    def run(program: str, arguments: str) -> dict[str, Any]:
+        common = ["--user-dir", USER_DIR, "--cpu", "--log-format", "simple", "--log-interval", "1"]
+        finished = run_command([program, *commands[program], *common, *arguments.split()], status=None)
+        if finished.returncode != 0:
+            return {"refusal": finished.stderr.splitlines()[-1]}
+        return {"printed": SPEEDS.sub("", "\n".join(RESULTS.findall(finished.stdout)))}
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def output_once(output: Run) -> Run:
+    return cache(output)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("program", "option"), [(program, option) for program, trials in PROGRAMS.items() for option in trials]
+)
+def test_an_option_of_programs(program: str, option: str, output: Run, output_once: Run) -> None:
+    trial = PROGRAMS[program][option]
+    of_first = output_once(program, f"{trial.beside} {trial.first}".strip())
+    assert of_first["printed"]
+    of_second = output(program, f"{trial.beside} {trial.second}")
+    if trial.refusal is None:
+        assert of_second["printed"] and differences(of_first, of_second)
+    else:
+        assert trial.refusal in of_second["refusal"]
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_same_command_prints_the_same(program: str, output: Run, output_once: Run) -> None:
+    assert not differences(output_once(program, ""), output(program, ""))
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("second", "first"),
+    [
+        ("--cache", ""),
+        ("--cache-window 3", "--cache-window 30"),
+        ("--cache-theta 0.1", "--cache-theta 3"),
+        ("--cache-weight 0.5", "--cache-weight 0.25"),
+    ],
+)
+def test_the_cache_of_a_language_model(second: str, first: str, language_model: Path) -> None:
+    def score(options: str) -> str:
+        command = ["score", language_model, "--subset", "test", "--gpus", "0", *options.split()]
+        return run_in_process(language_models.main, *command).stdout.splitlines()[-1]
+
+    assert score(second) != score(first)
+
+
+# ----------------------------------------------------------------------------------------------------- of benchmarks
+
+BENCHMARKS: dict[str, dict[str, Trial]] = {
+    "models": {
+        "--decode-peer": Trial("--decode-peer lstm_as_rnnsearch"),
+        "--repetitions": Trial("--repetitions 3"),
+        "--sentences": Trial("--sentences 2 3"),
+        "--systems": Trial("--systems san_deeper_iwslt_de_en san_wider_iwslt_de_en dpn_iwslt_de_en"),
+        "--task": Trial("--task language_modeling"),
+        "--threads": Trial("--threads 2"),
+        "--train-peer": Trial("--train-peer lstm_as_rnnsearch"),
+        "--types": Trial("--types 30"),
+    },
+    "operations": {"--repetitions": Trial("--repetitions 3"), "--threads": Trial("--threads 1 2")},
+    "rcrn_and_dilated": {
+        "--cells": Trial("--cells gru"),
+        "--repetitions": Trial("--repetitions 3", beside="--networks rcrn"),
+        "--threads": Trial("--threads 2", beside="--networks rcrn"),
+    },
+    "rcrn_table_10": {"--repetitions": Trial("--repetitions 3"), "--threads": Trial("--threads 2")},
+    "recurrent_layers": {
+        "--backends": Trial("--backends eager"),
+        "--bfloat16": Trial("--bfloat16"),
+        "--layers": Trial("--layers torch.nn.LSTM"),
+        "--repetitions": Trial("--repetitions 3"),
+        "--sizes": Trial("--sizes tiny tiny"),
+        "--threads": Trial("--threads 2"),
+    },
+}
+BENCHMARKED = {
+    "models": "--systems lstm_as_rnnsearch san_wider_iwslt_de_en san_deeper_iwslt_de_en --types 20 --sentences 2 2",
+    "operations": "--tiny",
+    "rcrn_and_dilated": "--steps 2 --dilations 1",
+    "rcrn_table_10": "--steps 2",
+    "recurrent_layers": "--sizes tiny",
+}
+"""Arguments that every call of a benchmark has."""
+
+
+@pytest.fixture(scope="module")
+def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Runs a benchmark whose clock says that everything takes a second; returns its rows, and what was to be timed:
+    how often and with how many threads."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    threads = torch.get_num_threads()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.syspath_prepend(str(CHECKOUT / "benchmarks"))
+        timing = importlib.import_module("timing")
+        timed: list[tuple[object, ...]] = []
+
+        def take_turns(runs: dict[str, object], repetitions: int, *_: object) -> dict[str, Any]:
+            timed.append((*runs, repetitions, torch.get_num_threads()))
+            return dict.fromkeys(runs, timing.Timing(1.0, 0.0))
+
+        for name_of_module in (*BENCHMARKS, "language_models"):
+            monkeypatch.setattr(importlib.import_module(name_of_module), "take_turns", take_turns)
+        models = importlib.import_module("models")
+        model_of, built = models.model_of, {}
+
+        def model_once(system: str, task: Any) -> Any:
+            key = system, len(task.target_dictionary)
+            if key not in built:
+                built[key] = model_of(system, task)
+            return copy.deepcopy(built[key])
+
+        monkeypatch.setattr(models, "model_of", model_once)
+
+        def run(script: str, arguments: str) -> dict[str, Any]:
+            timed.clear()
+            command = f"{BENCHMARKED[script]} --threads 1 --repetitions 2 {arguments} --json {folder}/rows.json"
+            monkeypatch.setattr(sys, "argv", [script, *command.split()])
+            importlib.import_module(script).main()
+            rows = json.loads((folder / "rows.json").read_text(encoding="utf-8"))["rows"]
+            return {"rows": rows, "timed": list(timed)}
+
+        yield run
+        for name_of_module in ("timing", *BENCHMARKS, "language_models"):
+            sys.modules.pop(name_of_module)
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def benchmark_once(benchmark: Run) -> Run:
+    return cache(benchmark)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("script", "option"), [(script, option) for script, trials in BENCHMARKS.items() for option in trials]
+)
+def test_an_option_of_benchmarks(script: str, option: str, benchmark: Run, benchmark_once: Run) -> None:
+    trial = BENCHMARKS[script][option]
+    of_second = benchmark(script, f"{trial.beside} {trial.second}")
+    assert differences(benchmark_once(script, trial.beside), of_second)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("script", BENCHMARKS)
+def test_the_same_benchmark_gives_the_same(script: str, benchmark: Run, benchmark_once: Run) -> None:
+    assert not differences(benchmark_once(script, ""), benchmark(script, ""))
 
 
 # ------------------------------------------------------------------------------------------------ of other commands
@@ -321,11 +626,9 @@ def test_extras_are_installed(tmp_path: Path) -> None:
     assert last.endswith(".[train,report,chinese]") and called.read_text(encoding="utf-8").count("chinese") == 1
 
 
-def test_options_of_generated_text(running_text: Path, tmp_path: Path) -> None:
-    train_in_process(str(running_text / "bin"), "--save-dir", str(tmp_path), *SMALL.split(), "--max-update", "1")
-
+def test_options_of_generated_text(language_model: Path) -> None:
     def text(*options: str) -> str:
-        command = ["generate-text", tmp_path / "checkpoint_last.pt", "--gpus", "0", "--seed", "1", *options]
+        command = ["generate-text", language_model, "--gpus", "0", "--seed", "1", *options]
         return run_in_process(language_models.main, *command).stdout
 
     short = text("--tokens", "5")
