@@ -227,17 +227,22 @@ def test_generate_says_what_binarised_data_cannot_replace(
 @pytest.mark.parametrize("first", ["register", "user-dir"])
 def test_register_and_user_dir_in_either_order(first: str) -> None:
     program = """
-import argparse, os, sys
-import fairseq
+import os, sys
+from fairseq import options
+from fairseq.models import ARCH_MODEL_REGISTRY
 def register():
     import fairseq_plugins
     fairseq_plugins.register()
-def user_dir(path):
-    fairseq.utils.import_user_module(argparse.Namespace(user_dir=path))
+def user_dir(*path):
+    "As fairseq-train reads --user-dir."
+    sys.argv[1:] = ["--user-dir", *path] if path else []
+    options.get_training_parser()
 steps = [register, lambda: user_dir("fairseq_plugins")]
-for step in steps if sys.argv[1] == "register" else steps[::-1]:
+steps = steps if sys.argv[1] == "register" else steps[::-1]
+user_dir()
+assert "mc_rnn_iwslt_de_en" not in ARCH_MODEL_REGISTRY
+for step in steps:
     step()
-from fairseq.models import ARCH_MODEL_REGISTRY
 registered = dict(ARCH_MODEL_REGISTRY)
 assert "mc_rnn_iwslt_de_en" in registered
 user_dir("./fairseq_plugins/")
