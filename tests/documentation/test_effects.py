@@ -576,6 +576,7 @@ def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         for name_of_module in ("timing", *BENCHMARKS, "language_models"):
             sys.modules.pop(name_of_module)
     torch.set_num_threads(threads)
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture(scope="module")
@@ -860,10 +861,9 @@ def sources(file: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in TESTS.rglob(f"{file}.py"):
         text = path.read_text(encoding="utf-8")
-        parts = {name: part for node in ast.parse(text).body for name, part in _defined(node, text)}
-        for name in parts:
-            if name.startswith("test_"):
-                found[name] = found.get(name, "") + "\n".join(parts[used] for used in _used(name, parts))
+        parts = dict(part for node in ast.parse(text).body for part in _defined(node, text))
+        for test in filter(re.compile("test_").match, parts):
+            found[test] = found.get(test, "") + "\n".join(parts[used] for used in _used(test, parts))
     return found
 
 

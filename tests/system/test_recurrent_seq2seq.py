@@ -25,6 +25,10 @@ TRAINING = (
 ).split()
 
 
+FEW = ["--gen-subset", "valid", "--beam", "2", "--max-len-b", "5"]
+"""Options of a decoding of 40 sentences of which nobody looks at the words."""
+
+
 def training(data: TranslationData, arch: str, folder: Path, *more: str, max_epoch: int = 1) -> list[str]:
     joined = str(data.joined)
     options = [joined, "--arch", arch, *SIZES, *TRAINING, "--save-dir", str(folder), "--max-epoch", str(max_epoch)]
@@ -60,7 +64,9 @@ def generate(data: TranslationData, checkpoint: Path | str, *more: str) -> str:
     from fairseq_cli.generate import _main
 
     parser = fairseq_options.get_generation_parser()
-    args = [str(data.joined), "--path", str(checkpoint), "--cpu", "--beam", "5", "--max-sentences", "32", *more]
+    args = [str(data.joined), "--path", str(checkpoint), "--cpu", "--beam", "5", "--max-sentences", "32"]
+    # What is trained for a moment alone would not end.
+    args += ["--max-len-b", "20", *more]
     output = io.StringIO()
     _main(convert_namespace_to_omegaconf(fairseq_options.parse_args_and_arch(parser, args)), output)
     return output.getvalue()
@@ -102,7 +108,6 @@ def test_interactive_and_validate(mc_rnn: Path, tiny_translation_data: Translati
             "32",
         ]
         + ["--valid-subset", "valid", "--log-format", "json"],
-        is_fresh=True,
     )
     statistics = [json.loads(line) for line in finished.stdout.splitlines() if line.startswith('{"')]
     text = finished.stdout + finished.stderr
@@ -217,8 +222,8 @@ def test_options_train_and_decode(
 ) -> None:
     train_in_process(*training(tiny_translation_data, arch, tmp_path, *more, "--max-update", "3"))
     halved = ["--fp16"] if "--memory-efficient-fp16" in more else []
-    output = generate(tiny_translation_data, tmp_path / "checkpoint_last.pt", "--max-len-b", "10", *halved)
-    assert sorted(output_lines(output, "H")) == list(range(101))
+    output = generate(tiny_translation_data, tmp_path / "checkpoint_last.pt", *FEW, *halved)
+    assert sorted(output_lines(output, "H")) == list(range(40))
 
 
 def test_two_processes_train_as_one_with_twice_the_update_frequency(
