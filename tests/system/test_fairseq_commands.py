@@ -43,7 +43,6 @@ def test_two_processes_resume_and_train_as_one(trained, tiny_translation_data, t
     resumed = run_command(
         [*train, "--ddp-backend", "legacy_ddp", "--max-epoch", "2", "--save-dir", tmp_path / "two"]
         + ["--restore-file", trained / "checkpoint_last.pt"],
-        is_fresh=True,
     )
     assert "(epoch 2 @ 5 updates)" in resumed.stdout
     assert resumed.stdout.count("done training in") == 1, "one process writes the log"
@@ -77,7 +76,6 @@ def test_every_sentence_comes_out(trained, tiny_translation_data) -> None:
         ["fairseq-generate", tiny_translation_data.separate, "--user-dir", "fairseq_plugins/", "--cpu"]
         + ["--path", trained / "checkpoint_last.pt", "--max-tokens", "300", "--beam", "2", "--max-len-b", "12"],
         cwd=CHECKOUT,
-        is_fresh=True,
     )
     assert sorted(output_lines(finished.stdout, "H")) == list(range(101))
     assert "Translated 101 sentences" in finished.stdout + finished.stderr
