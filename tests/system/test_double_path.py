@@ -78,7 +78,7 @@ def test_search_options(dpn: Path, tiny_translation_data: TranslationData, trans
     assert len(same) >= 30
     for i in same:
         assert float(scored[i].split("\t")[0]) == pytest.approx(float(plain[i].split("\t")[0]), abs=1e-4)
-    assert output_lines(generate(data, f"{dpn}:{dpn}"), "H").keys() == plain.keys()
+    assert sorted(output_lines(generate(data, f"{dpn}:{dpn}", *FEW), "H")) == list(range(40))
 
 
 def test_from_pretrained_translates_as_generate_does(
