@@ -71,6 +71,7 @@ def serve(place: str) -> None:
     import fairseq_cli.interactive
     import fairseq_cli.preprocess
     import fairseq_cli.train  # noqa: F401 - what commands import
+    import torch
 
     import fairseq_plugins
 
@@ -78,6 +79,8 @@ def serve(place: str) -> None:
     # Each command sets up its own.
     logging.root.handlers.clear()
     logging.disable(logging.NOTSET)
+    # The processes of a training are forks of it, too.
+    torch.multiprocessing.spawn = functools.partial(torch.multiprocessing.start_processes, start_method="fork")
     gc.freeze()  # else a fork's collection would copy everything
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(place)

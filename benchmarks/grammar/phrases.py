@@ -46,6 +46,18 @@ _NEAR = ("Küche", "Garten", "Zimmer")
 
 
 @cache
+def _frames_with(flags: tuple[str, ...], without: tuple[str, ...]) -> tuple[Frame, ...]:
+    """The frames that have all of some flags and none of others."""
+    return tuple(
+        frame
+        for frame in FRAMES
+        if all(flag in frame.flags for flag in flags)
+        and not any(flag in frame.flags for flag in without)
+        and frame.english_pattern != "swap"
+    )
+
+
+@cache
 def _nouns(names: tuple[str, ...]) -> tuple[Noun, ...]:
     """The nouns that are, or are of the kind of, one of ``names``."""
     return tuple(noun for noun in NOUNS.values() if noun.is_a(names))
@@ -299,11 +311,4 @@ class PhraseSampler:
         return Location(place=place, phrase=self._place_phrase(place.noun), direction=True)
 
     def _frames(self, *flags: str, without: tuple[str, ...] = ()) -> list[Frame]:
-        return [
-            frame
-            for frame in FRAMES
-            if all(flag in frame.flags for flag in flags)
-            and not any(flag in frame.flags for flag in without)
-            and frame.english_pattern != "swap"
-            and frame.german not in self._used_verbs
-        ]
+        return [frame for frame in _frames_with(flags, without) if frame.german not in self._used_verbs]

@@ -110,7 +110,8 @@ class Reader:
             self.encoding_of[path] = encoding
             return text.removeprefix("\ufeff")
         raise InputError(
-            f"{path}, line {failed}: neither {' nor '.join(self.encodings)}; name its encoding with --encoding"
+            f"{path}, line {failed}: {'neither' if len(self.encodings) > 1 else 'not'} "
+            f"{' nor '.join(self.encodings)}; name its encoding with --encoding"
         )
 
     def lines(self, path: Path) -> list[str]:

@@ -191,6 +191,24 @@ def test_command(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixt
     assert ">DPN is better in 2, by " in (written / "one.svg").read_text(encoding="utf-8")
 
 
+def test_every_file_counts(tmp_path: Path, files: list[object]) -> None:
+    """Of --source, --reference and --system."""
+
+    def report(*changed: object) -> dict[str, object]:
+        run("compare", *files, *changed, "--output", tmp_path / "it")
+        return json.loads((tmp_path / "it.json").read_text(encoding="utf-8"))
+
+    whole = report()
+    assert report() == whole
+    (tmp_path / "other").write_text("f g h i\n" * 5, encoding="utf-8")
+    other = str(tmp_path / "other")
+    assert {line["source"] for line in report("--source", other)["better"]} == {"f g h i"}
+    assert report("--reference", other)["differences"] != whole["differences"]
+    del files[-4:]
+    swapped = report("--system", f"DPN={tmp_path}/DPN", "--system", f"CNN={tmp_path}/CNN")
+    assert swapped["differences"] == [-difference for difference in whole["differences"]]
+
+
 def test_command_with_rouge(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixture[str]) -> None:
     run("compare", *files, "--output", tmp_path / "it", "--metric", "rouge", "--format", "png")
     assert (tmp_path / "it.png").exists()

@@ -32,6 +32,15 @@ def test_the_command_writes_a_corpus(tmp_path: Path) -> None:
     assert lines == {**pairs, "test.word_for_word.en": 500}
 
 
+def test_each_task_has_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builtin, "write", lambda task, folder: written.append((task, folder)))
+    written: list[tuple[str, Path]] = []
+    for task in builtin.TASKS:
+        monkeypatch.setattr(sys, "argv", ["builtin", "--task", task, "--output", str(tmp_path)])
+        builtin.main()
+    assert written == [(task, tmp_path) for task in builtin.TASKS]
+
+
 @pytest.mark.parametrize("task", builtin.COLUMNS)
 def test_tables_have_the_columns(task: str) -> None:
     texts = builtin.read(task)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import fairseq_plugins
 from fairseq_plugins.corpora.codec import Codec
 from fairseq_plugins.corpora.lines import map_lines, read_aligned, text_writer
 from fairseq_plugins.corpora.pipeline import Run
@@ -148,6 +149,7 @@ def test_a_new_kind_is_read_back_by_who_does_not_know_it(prepared: Path) -> None
 def test_fairseq_reads_a_new_kind(prepared: Path) -> None:
     from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
 
+    fairseq_plugins.register()  # fairseq alone asks numpy for what is there no more
     (folder,) = Preparation.load(prepared).fairseq_arguments(prepared)
     cfg = LanguageModelingConfig(data=folder, sample_break_mode="eos", tokens_per_sample=20)
     cfg.seed, cfg.dataset_impl, cfg.use_plasma_view = 1, None, False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -34,15 +36,21 @@ def gradients(model: BaseFairseqModel, loss: Tensor) -> list[Tensor]:
     return [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
 
 
+@cache
+def model_of(arch: str) -> tuple[BaseFairseqModel, SimpleNamespace]:
+    """A model in float64, and its task."""
+    torch.manual_seed(0)
+    task = make_task()
+    task.target_dictionary = task.source_dictionary
+    return build_architecture(arch, task).double().eval(), task
+
+
 @pytest.mark.system
 @pytest.mark.parametrize("sentence_avg", [False, True])
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_loss_gradients_and_log_are_those_of_fairseq(arch: str, label_smoothing: float, sentence_avg: bool) -> None:
-    torch.manual_seed(0)
-    task = make_task()
-    task.target_dictionary = task.source_dictionary
-    model = build_architecture(arch, task).double().eval()
+    model, task = model_of(arch)
     theirs = LabelSmoothedCrossEntropyCriterion(task, sentence_avg, label_smoothing)
     ours = OutputCrossEntropyCriterion(task, sentence_avg, label_smoothing)
     expected, expected_size, expected_log = theirs(model, sample())

@@ -7,6 +7,9 @@ has fails, and the sentence says what to add.
 from __future__ import annotations
 
 import ast
+import copy
+import importlib
+import json
 import logging
 import re
 import shlex
@@ -26,16 +29,19 @@ from omegaconf import OmegaConf
 
 from fairseq_plugins.checkpoints import read_checkpoint
 from fairseq_plugins.command_parser import PROGRAM
-from fairseq_plugins.corpora import labelled_tables, parallel_text
+from fairseq_plugins.corpora import iwslt14, labelled_tables, nist, parallel_text, ptb
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsRun
 from fairseq_plugins.corpora.pairs import PairsRun
+from fairseq_plugins.corpora.running_text import RunningTextRun
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration, language_models
 from fairseq_plugins.experiments.configuration import KEYS, SECTIONS
 from fairseq_plugins.experiments.decoding import TextScoring
-from tests.commands import CHECKOUT, run_command, run_in_process, train_in_process
+from tests.commands import CHECKOUT, USER_DIR, run_command, run_in_process, train_in_process
+from tests.conftest import TranslationData
 from tests.corpora.parallel_text import contents, sentences, write
+from tests.corpora.test_nist import write_ldc, write_year
 from tests.documentation.markdown import PAGES, commands, name
 from tests.models.test_effects_of_options import OPTIONS, differences
 
@@ -59,7 +65,7 @@ class Trial(NamedTuple):
     refusal: str | None = None
 
 
-# ------------------------------------------------------------------------------- of fairseq-train, on a language model
+# ------------------------------------------------ of fairseq-train, on a language model and on a model that translates
 
 AVERAGING = "--optimizer asgd --lr-scheduler non_monotone --lr 40 --clip-norm 5 --max-update 0 --max-epoch 3"
 REGULARIZED = "--criterion activation_regularized_cross_entropy"
@@ -89,29 +95,50 @@ TRAINED: dict[str, Trial] = {
     "--update-freq": Trial("--update-freq 2"),
     "--warmup-updates": Trial("--warmup-updates 3", "--warmup-updates 4", beside="--lr-scheduler inverse_sqrt"),
 }
+TRAINED_ON_PAIRS: dict[str, Trial] = {
+    "--eval-bleu": Trial("--eval-bleu"),
+    # Gradients in one piece are for GPUs.
+    "--fp16": Trial("--fp16", beside="--fp16-no-flatten-grads"),
+    "--left-pad-target": Trial("--left-pad-target", refusal="--left-pad-target is not supported"),
+    "--max-tokens": Trial("--max-tokens 60"),
+}
 SMALL = (
     "--task streaming_language_modeling --arch recurrent_lm --decoder-embed-dim 12 --decoder-hidden-size 16 "
     "--decoder-layers 2 --share-decoder-input-output-embed --tokens-per-sample 10 --batch-size 4 --optimizer sgd "
     "--lr 1.0 --clip-norm 0.25 --seed 1 --cpu --distributed-world-size 1 --log-format simple --max-update 6"
 )
+SMALL_ON_PAIRS = (
+    "--arch rnnsearch_iwslt_de_en --encoder-embed-dim 8 --encoder-hidden-size 8 --decoder-embed-dim 8 "
+    "--decoder-hidden-size 8 --batch-size 20 --optimizer adam --lr 0.01 --seed 1 --cpu --distributed-world-size 1 "
+    "--log-format simple --max-update 3"
+)
+Run = Callable[[str, str], dict[str, Any]]
+"""Runs something that has a name with some arguments; returns all that comes out."""
 
 
 @pytest.fixture(scope="module")
-def train(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Any]]:
-    """Trains with some arguments; returns all that comes out: files, parameters, losses, how often it was logged."""
+def train(running_text: Path, tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Trains on "text" or on "pairs" with some arguments; returns all that comes out: files, parameters, losses, how
+    often it was logged, and what was said of validations."""
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if record.name == "train_inner":
                 lines.append(record.name)
+            elif record.name == "valid":
+                validated.update(re.findall(r"\| (\w+) ", record.getMessage()))
 
     lines: list[str] = []
+    validated: set[str] = set()
+    commands = {"text": [running_text / "bin", *SMALL.split()]}
+    commands["pairs"] = [tiny_translation_data.separate, *SMALL_ON_PAIRS.split()]
     # fairseq's bar gives its logger another name for each line.
     logger = logging.getLogger("fairseq.logging.progress_bar")
 
-    def run(arguments: str) -> dict[str, Any]:
+    def run(data: str, arguments: str) -> dict[str, Any]:
         folder = tmp_path_factory.mktemp("training")
         lines.clear()
+        validated.clear()
         handler = Lines()
         logger.addHandler(handler)
         level, is_disabled = logger.level, logger.disabled
@@ -120,12 +147,13 @@ def train(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
         logger.disabled = False
         logging.disable(logging.NOTSET)
         try:
-            train_in_process(str(running_text / "bin"), "--save-dir", str(folder), *f"{SMALL} {arguments}".split())
+            train_in_process(*commands[data], "--save-dir", folder, *arguments.split())
         finally:
             logger.removeHandler(handler)
             logger.setLevel(level)
             logger.disabled = is_disabled
         found: dict[str, Any] = {"files": {path.name for path in folder.iterdir()}, "logged": len(lines)}
+        found["validated"] = set(validated)
         for which in "best", "last":
             checkpoint = read_checkpoint(folder / f"checkpoint_{which}.pt")
             found |= {f"{which}: {name}": tensor.clone() for name, tensor in checkpoint["model"].items()}
@@ -136,31 +164,39 @@ def train(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
 
 
 @pytest.fixture(scope="module")
-def trained_once(train: Callable[[str], dict[str, Any]]) -> Callable[[str], dict[str, Any]]:
+def trained_once(train: Run) -> Run:
     return cache(train)
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("option", TRAINED)
-def test_an_option_of_trainings(
-    option: str, train: Callable[[str], dict[str, Any]], trained_once: Callable[[str], dict[str, Any]]
-) -> None:
-    trial = TRAINED[option]
+@pytest.mark.parametrize(
+    ("data", "option"),
+    [*(("text", option) for option in TRAINED), *(("pairs", option) for option in TRAINED_ON_PAIRS)],
+)
+def test_an_option_of_trainings(data: str, option: str, train: Run, trained_once: Run) -> None:
+    trial = {"text": TRAINED, "pairs": TRAINED_ON_PAIRS}[data][option]
     assert option in trial.second.split()
     if trial.refusal is not None:
         with pytest.raises(InputError, match=trial.refusal):
-            train(trial.second)
+            train(data, trial.second)
         return
-    of_first = trained_once(f"{trial.beside} {trial.first}".strip())
-    assert differences(of_first, trained_once(f"{trial.beside} {trial.second}".strip()))
+    of_first = trained_once(data, f"{trial.beside} {trial.first}".strip())
+    assert differences(of_first, trained_once(data, f"{trial.beside} {trial.second}".strip()))
 
 
 @pytest.mark.system
-def test_the_same_training_gives_the_same(
-    train: Callable[[str], dict[str, Any]], trained_once: Callable[[str], dict[str, Any]]
-) -> None:
+@pytest.mark.parametrize("data", ["text", "pairs"])
+def test_the_same_training_gives_the_same(data: str, train: Run, trained_once: Run) -> None:
     """Else all would seem to have an effect."""
-    assert not differences(trained_once(""), train(""))
+    assert not differences(trained_once(data, ""), train(data, ""))
+
+
+@pytest.mark.system
+def test_skip_invalid_size_inputs_valid_test(train: Run) -> None:
+    """In training fairseq leaves out what is too long; in validation it stops and names the remedy."""
+    with pytest.raises(Exception, match="skip this example with --skip-invalid-size-inputs-valid-test"):
+        train("pairs", "--max-target-positions 6")
+    train("pairs", "--max-target-positions 6 --skip-invalid-size-inputs-valid-test")
 
 
 @pytest.mark.parametrize(("remove_bpe", "words"), [(None, 5), ("sentencepiece", 3)])
@@ -184,6 +220,7 @@ PARALLEL: dict[str, Trial] = {
     "--lowercase": Trial("--lowercase"),
     "--max-length": Trial("--max-length 8"),
     "--metric": Trial("--metric rouge"),
+    "--moses-language": Trial("--moses-language fr", beside="--tokenizer moses"),
     "--ratio": Trial("--ratio 1.5"),
     "--separate": Trial("--separate"),
     "--separate-dictionaries": Trial("--separate-dictionaries"),
@@ -194,6 +231,26 @@ PARALLEL: dict[str, Trial] = {
     "--tokenizer": Trial("--tokenizer moses"),
     "--train": Trial("--train OTHER"),
     "--valid": Trial("--valid OTHER"),
+    "--valid-every": Trial("--valid-every 5", "--valid-every 4"),
+}
+IWSLT14: dict[str, Trial] = {
+    "--bpe": Trial("--bpe subword-nmt"),
+    "--bpe-size": Trial("--bpe-size 130"),
+    "--separate-dictionaries": Trial("--separate-dictionaries"),
+    "--tokenized": Trial("--tokenized OTHER"),
+}
+NIST: dict[str, Trial] = {
+    "--bpe": Trial("--bpe subword-nmt --bpe-size 5"),
+    "--encoding": Trial("--encoding utf-8", refusal="1.sgm, line 2: not utf-8; name its encoding"),
+    "--ldc": Trial("--ldc LDC"),
+    "--nist": Trial("--nist OTHER"),
+    "--no-nfkc": Trial("--no-nfkc"),
+    "--no-simplify": Trial("--no-simplify"),
+    "--set": Trial("--set 2012=OTHER_SOURCE,OTHER_REFERENCES"),
+}
+PTB: dict[str, Trial] = {
+    "--characters": Trial("--characters"),
+    "--input": Trial("--input OTHER"),
 }
 LABELLED: dict[str, Trial] = {
     "--given": Trial("--given tokens"),
@@ -213,7 +270,7 @@ LABELLED: dict[str, Trial] = {
 class Preparation(NamedTuple):
     """A script: its ``main``, arguments that every call has, and what stands for the names of files in them."""
 
-    main: Callable[[], None]
+    main: Callable[[list[str]], None]
     arguments: str
     files: dict[str, str]
 
@@ -228,30 +285,56 @@ def preparations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Preparat
         for number, (source, target) in enumerate(sentences(size, seed + 10)):
             rows.append(f"{target}\t{source} A-{number % 5}\t{'yes' if number % 2 else 'no'}\t{number % 3}")
         (folder / f"{name_of_set}.tsv").write_text("\n".join([*rows, ""]), encoding="utf-8")
+        if name_of_set != "valid":
+            _write_sets(folder / name_of_set, seed)
     prefixes = {name_of_set.upper(): str(folder / name_of_set) for name_of_set in ("train", "valid", "other")}
     tables = {key: f"{path}.tsv" for key, path in prefixes.items()}
     return {
         "parallel": Preparation(
-            parallel_text.main, "--src-lang de --tgt-lang en --train TRAIN --valid VALID --bpe-size 120", prefixes
+            parallel_text.main, "--src-lang de --tgt-lang en --train TRAIN --bpe-size 120", prefixes
         ),
+        "iwslt14": Preparation(iwslt14.main, "--tokenized TRAIN --bpe-size 120", prefixes),
+        "nist": Preparation(
+            nist.main,
+            "--train TRAIN/plain --nist TRAIN --bpe none",
+            {
+                **prefixes,
+                "TRAIN/plain": f"{folder}/train/plain",
+                "LDC": f"{folder}/train/ldc",
+                "2012=OTHER_SOURCE,OTHER_REFERENCES": f"2012={folder}/other/mt06-src.sgm,{folder}/other/mt06-ref.sgm",
+            },
+        ),
+        "ptb": Preparation(ptb.main, "--input TRAIN", prefixes),
         "labelled": Preparation(
             labelled_tables.main, "--text text --label label --train TRAIN --valid VALID --test VALID", tables
         ),
     }
 
 
+def _write_sets(folder: Path, seed: int) -> None:
+    """What IWSLT'14, NIST Chinese-English and Penn Treebank are prepared from."""
+    for name_of_set, size in ("train.tok", 40), ("valid.tok", 5), ("test.tok", 5):
+        write(folder / name_of_set, sentences(size, seed))
+    write_ldc(folder / "ldc")
+    for path in write(folder / "plain", sentences(40, seed)):
+        path.rename(path.with_suffix({".de": ".zh", ".en": ".en"}[path.suffix]))
+    for year in range(2003, 2005 + seed):
+        write_year(folder, year)
+    for name_of_set in "train", "valid", "test":
+        (folder / f"ptb.{name_of_set}.txt").write_text(f" aer banknote {seed} <unk> \n", encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
-def prepare(
-    preparations: dict[str, Preparation], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str, str], dict[str, Any]]]:
+def prepare(preparations: dict[str, Preparation], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Prepares; returns all files, and the arguments of fairseq-preprocess, which is left out."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         asked_for: list[str] = []
 
-        def preprocess(run: PairsRun, arguments: list[str], folder: Path, *_: object) -> str:
+        def preprocess(run: PairsRun | RunningTextRun, arguments: list[str], folder: Path, *_: object) -> str:
             asked_for[:] = arguments
-            for language in run.languages:
-                (folder / "bin").mkdir(exist_ok=True)
+            (folder / "bin").mkdir(exist_ok=True)
+            (folder / "bin" / "dict.txt").write_text("word 1\n")
+            for language in run.languages if isinstance(run, PairsRun) else ():
                 (folder / "bin" / f"dict.{language}.txt").write_text("word 1\n")
             return "none"
 
@@ -259,12 +342,15 @@ def prepare(
             (folder / "bin").mkdir()
             return "none"
 
-        monkeypatch.setattr(PairsRun, "fairseq_preprocess", preprocess)
+        for kind in PairsRun, RunningTextRun:
+            monkeypatch.setattr(kind, "fairseq_preprocess", preprocess)
         monkeypatch.setattr(LabelledTextsRun, "_write_bin", write_bin)
 
         def run(script: str, arguments: str) -> dict[str, Any]:
             output = tmp_path_factory.mktemp("outputs") / "out"
             preparation = preparations[script]
+            if script == "parallel" and "--valid" not in arguments:
+                arguments += " --valid VALID"
             words = [preparation.files.get(word, word) for word in f"{preparation.arguments} {arguments}".split()]
             preparation.main([*words, "--output", str(output), "--workers", "1"])
             found: dict[str, Any] = dict(contents(output))
@@ -275,20 +361,242 @@ def prepare(
         yield run
 
 
+@pytest.fixture(scope="module")
+def prepared_once(prepare: Run) -> Run:
+    return cache(prepare)
+
+
+PREPARED = {"parallel": PARALLEL, "iwslt14": IWSLT14, "nist": NIST, "ptb": PTB, "labelled": LABELLED}
+
+
 @pytest.mark.system
 @pytest.mark.parametrize(
-    ("script", "option"),
-    [*(("parallel", option) for option in PARALLEL), *(("labelled", option) for option in LABELLED)],
+    ("script", "option"), [(script, option) for script, trials in PREPARED.items() for option in trials]
 )
-def test_an_option_of_preparations(script: str, option: str, prepare: Callable[[str, str], dict[str, Any]]) -> None:
-    trial = {"parallel": PARALLEL, "labelled": LABELLED}[script][option]
-    of_first = prepare(script, f"{trial.beside} {trial.first}")
+def test_an_option_of_preparations(script: str, option: str, prepare: Run, prepared_once: Run) -> None:
+    trial = PREPARED[script][option]
+    of_first = prepared_once(script, f"{trial.beside} {trial.first}".strip())
+    if trial.refusal is not None:
+        with pytest.raises(InputError, match=trial.refusal):
+            prepare(script, trial.second)
+        return
     assert differences(of_first, prepare(script, f"{trial.beside} {trial.second}"))
 
 
-@pytest.mark.parametrize("script", ["parallel", "labelled"])
-def test_the_same_preparation_gives_the_same(script: str, prepare: Callable[[str, str], dict[str, Any]]) -> None:
-    assert not differences(prepare(script, ""), prepare(script, ""))
+@pytest.mark.parametrize("script", PREPARED)
+def test_the_same_preparation_gives_the_same(script: str, prepare: Run, prepared_once: Run) -> None:
+    assert not differences(prepared_once(script, ""), prepare(script, ""))
+
+
+# ------------------------------------------------------------------------- of fairseq's programs that read checkpoints
+
+NO_MODEL = "Model file not found: nowhere.pt"
+GENERATED: dict[str, Trial] = {
+    "--beam": Trial("--beam 1"),
+    "--gen-subset": Trial("--gen-subset valid"),
+    "--lenpen": Trial("--lenpen -3", "--lenpen 3"),
+    "--max-len-a": Trial("--max-len-a 1", beside="--max-len-b 0 --min-len 0 --lenpen 3"),
+    "--max-len-b": Trial("--max-len-b 0", beside="--min-len 0 --lenpen 3"),
+    "--max-tokens": Trial("--max-tokens 60"),
+    "--nbest": Trial("--nbest 2"),
+    "--path": Trial("--path nowhere.pt", refusal=NO_MODEL),
+    "--remove-bpe": Trial("--remove-bpe letter", beside="--min-len 3"),
+    "--scoring": Trial("--scoring rouge"),
+}
+VALIDATED: dict[str, Trial] = {
+    "--max-tokens": Trial("--max-tokens 60"),
+    "--path": Trial("--path nowhere.pt", refusal=NO_MODEL),
+    "--task": Trial("--task no_task", refusal="argument --task: invalid choice: 'no_task'"),
+    "--valid-subset": Trial("--valid-subset test"),
+}
+EVALUATED_TEXT: dict[str, Trial] = {
+    "--gen-subset": Trial("--gen-subset valid"),
+    "--path": Trial("--path nowhere.pt", refusal=NO_MODEL),
+    "--task": Trial("--task language_modeling", refusal="states it carries on: say --task streaming_language_modeling"),
+}
+PROGRAMS = {"fairseq-generate": GENERATED, "fairseq-validate": VALIDATED, "fairseq-eval-lm": EVALUATED_TEXT}
+RESULTS = re.compile(r"^(?:[HDP]-.*|Generate .*)|(?: \d+ / \d+ |valid on |Evaluated \d+ |Loss ).*", flags=re.MULTILINE)
+"""The lines of output that are results, from where they are that."""
+SPEEDS = re.compile(r"wps=\S+|in [\d.]+s \(.*\)")
+
+
+@pytest.fixture(scope="module")
+def language_model(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint after six updates."""
+    folder = tmp_path_factory.mktemp("language_model")
+    train_in_process(running_text / "bin", "--save-dir", folder, *SMALL.split())
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="module")
+def output(
+    tiny_translation_data: TranslationData, tiny_checkpoint: Path, running_text: Path, language_model: Path
+) -> Run:
+    """Runs one of the programs; returns the results that it prints, or the last line of what it refuses."""
+    translator = [tiny_translation_data.separate, "--path", tiny_checkpoint, "--batch-size", "50"]
+    commands = {
+        "fairseq-generate": translator,
+        "fairseq-validate": [*translator, "--task", "translation"],
+        "fairseq-eval-lm": [running_text / "bin", "--path", language_model, "--task", "streaming_language_modeling"],
+    }
+
+    def run(program: str, arguments: str) -> dict[str, Any]:
+        common = ["--user-dir", USER_DIR, "--cpu", "--log-format", "simple", "--log-interval", "1"]
+        finished = run_command([program, *commands[program], *common, *arguments.split()], status=None)
+        if finished.returncode != 0:
+            return {"refusal": finished.stderr.splitlines()[-1]}
+        return {"printed": SPEEDS.sub("", "\n".join(RESULTS.findall(finished.stdout)))}
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def output_once(output: Run) -> Run:
+    return cache(output)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("program", "option"), [(program, option) for program, trials in PROGRAMS.items() for option in trials]
+)
+def test_an_option_of_programs(program: str, option: str, output: Run, output_once: Run) -> None:
+    trial = PROGRAMS[program][option]
+    of_first = output_once(program, f"{trial.beside} {trial.first}".strip())
+    assert of_first["printed"]
+    of_second = output(program, f"{trial.beside} {trial.second}")
+    if trial.refusal is None:
+        assert of_second["printed"] and differences(of_first, of_second)
+    else:
+        assert trial.refusal in of_second["refusal"]
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_same_command_prints_the_same(program: str, output: Run, output_once: Run) -> None:
+    assert not differences(output_once(program, ""), output(program, ""))
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("second", "first"),
+    [
+        ("--cache", ""),
+        ("--cache-window 3", "--cache-window 30"),
+        ("--cache-theta 0.1", "--cache-theta 3"),
+        ("--cache-weight 0.5", "--cache-weight 0.25"),
+    ],
+)
+def test_the_cache_of_a_language_model(second: str, first: str, language_model: Path) -> None:
+    def score(options: str) -> str:
+        command = ["score", language_model, "--subset", "test", "--gpus", "0", *options.split()]
+        return run_in_process(language_models.main, *command).stdout.splitlines()[-1]
+
+    assert score(second) != score(first)
+
+
+# ----------------------------------------------------------------------------------------------------- of benchmarks
+
+BENCHMARKS: dict[str, dict[str, Trial]] = {
+    "models": {
+        "--decode-peer": Trial("--decode-peer lstm_as_rnnsearch"),
+        "--repetitions": Trial("--repetitions 3"),
+        "--sentences": Trial("--sentences 2 3"),
+        "--systems": Trial("--systems san_deeper_iwslt_de_en san_wider_iwslt_de_en dpn_iwslt_de_en"),
+        "--task": Trial("--task language_modeling"),
+        "--threads": Trial("--threads 2"),
+        "--train-peer": Trial("--train-peer lstm_as_rnnsearch"),
+        "--types": Trial("--types 30"),
+    },
+    "operations": {"--repetitions": Trial("--repetitions 3"), "--threads": Trial("--threads 2")},
+    "rcrn_and_dilated": {
+        "--cells": Trial("--cells gru"),
+        "--repetitions": Trial("--repetitions 3", beside="--networks rcrn"),
+        "--threads": Trial("--threads 2", beside="--networks rcrn"),
+    },
+    "rcrn_table_10": {"--repetitions": Trial("--repetitions 3"), "--threads": Trial("--threads 2")},
+    "recurrent_layers": {
+        "--backends": Trial("--backends eager"),
+        "--bfloat16": Trial("--bfloat16"),
+        "--layers": Trial("--layers torch.nn.LSTM"),
+        "--repetitions": Trial("--repetitions 3"),
+        "--sizes": Trial("--sizes tiny tiny"),
+        "--threads": Trial("--threads 2"),
+    },
+}
+BENCHMARKED = {
+    "models": "--systems lstm_as_rnnsearch san_wider_iwslt_de_en san_deeper_iwslt_de_en --types 20 --sentences 2 2",
+    "operations": "--tiny",
+    "rcrn_and_dilated": "--steps 2 --dilations 1",
+    "rcrn_table_10": "--steps 2",
+    "recurrent_layers": "--sizes tiny",
+}
+"""Arguments that every call of a benchmark has."""
+
+
+@pytest.fixture(scope="module")
+def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Runs a benchmark whose clock says that everything takes a second; returns its rows, and what was to be timed:
+    how often and with how many threads."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    threads = torch.get_num_threads()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.syspath_prepend(str(CHECKOUT / "benchmarks"))
+        timing = importlib.import_module("timing")
+        timed: list[tuple[object, ...]] = []
+
+        def take_turns(runs: dict[str, object], repetitions: int, *_: object) -> dict[str, Any]:
+            timed.append((*runs, repetitions, torch.get_num_threads()))
+            return dict.fromkeys(runs, timing.Timing(1.0, 0.0))
+
+        for name_of_module in (*BENCHMARKS, "language_models"):
+            monkeypatch.setattr(importlib.import_module(name_of_module), "take_turns", take_turns)
+        models = importlib.import_module("models")
+        model_of, built = models.model_of, {}
+
+        def model_once(system: str, task: Any) -> Any:
+            key = system, len(task.target_dictionary)
+            if key not in built:
+                built[key] = model_of(system, task)
+            return copy.deepcopy(built[key])
+
+        monkeypatch.setattr(models, "model_of", model_once)
+
+        def run(script: str, arguments: str) -> dict[str, Any]:
+            timed.clear()
+            command = f"{BENCHMARKED[script]} --threads 1 --repetitions 2 {arguments} --json {folder}/rows.json"
+            monkeypatch.setattr(sys, "argv", [script, *command.split()])
+            importlib.import_module(script).main()
+            rows = json.loads((folder / "rows.json").read_text(encoding="utf-8"))["rows"]
+            # What was asked for they say with or without an effect.
+            rows = [{key: row[key] for key in row.keys() - {"threads", "sentences"}} for row in rows]
+            return {"rows": rows, "timed": list(timed)}
+
+        yield run
+        for name_of_module in ("timing", *BENCHMARKS, "language_models"):
+            sys.modules.pop(name_of_module)
+    torch.set_num_threads(threads)
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture(scope="module")
+def benchmark_once(benchmark: Run) -> Run:
+    return cache(benchmark)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("script", "option"), [(script, option) for script, trials in BENCHMARKS.items() for option in trials]
+)
+def test_an_option_of_benchmarks(script: str, option: str, benchmark: Run, benchmark_once: Run) -> None:
+    trial = BENCHMARKS[script][option]
+    of_second = benchmark(script, f"{trial.beside} {trial.second}")
+    assert differences(benchmark_once(script, trial.beside), of_second)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("script", BENCHMARKS)
+def test_the_same_benchmark_gives_the_same(script: str, benchmark: Run, benchmark_once: Run) -> None:
+    assert not differences(benchmark_once(script, ""), benchmark(script, ""))
 
 
 # ------------------------------------------------------------------------------------------------ of other commands
@@ -319,11 +627,9 @@ def test_extras_are_installed(tmp_path: Path) -> None:
     assert last.endswith(".[train,report,chinese]") and called.read_text(encoding="utf-8").count("chinese") == 1
 
 
-def test_options_of_generated_text(running_text: Path, tmp_path: Path) -> None:
-    train_in_process(str(running_text / "bin"), "--save-dir", str(tmp_path), *SMALL.split(), "--max-update", "1")
-
+def test_options_of_generated_text(language_model: Path) -> None:
     def text(*options: str) -> str:
-        command = ["generate-text", tmp_path / "checkpoint_last.pt", "--gpus", "0", "--seed", "1", *options]
+        command = ["generate-text", language_model, "--gpus", "0", "--seed", "1", *options]
         return run_in_process(language_models.main, *command).stdout
 
     short = text("--tokens", "5")
@@ -335,15 +641,23 @@ def test_options_of_generated_text(running_text: Path, tmp_path: Path) -> None:
 
 TRAININGS = "test_effects::test_an_option_of_trainings"
 PREPARATIONS = "test_effects::test_an_option_of_preparations"
+OUTPUTS = "test_effects::test_an_option_of_programs"
+TIMED = "test_effects::test_an_option_of_benchmarks"
+CACHE = "test_effects::test_the_cache_of_a_language_model"
 GENERATED_TEXT = "test_effects::test_options_of_generated_text"
 EXPERIMENTS = "test_experiments::test_scores_and_translations"
-WORKFLOW = "test_workflow::test_small_scale"
-BENCHMARK = "test_prints_ratios_and_writes_json"
+RECORDED = "test_records::test_a_run_is_recorded"
+COMPARED = "test_compare::test_every_file_counts"
+DRY_RUN = "test_workflow::test_a_dry_run_shows_every_command_and_leaves_nothing"
+DRY_RUN_ON_GPUS = "test_workflow::test_a_dry_run_of_another_recipe_on_gpus"
 
 # "COMMAND OPTION", in which * stands for anything, or an option of whichever command; and FILE::TEST.
 COVERED: dict[str, str] = {
     **{f"scripts/prepare_parallel.sh {option}": PREPARATIONS for option in PARALLEL},
     **{f"scripts/prepare_labelled_texts.sh {option}": PREPARATIONS for option in LABELLED},
+    **{f"scripts/prepare_iwslt14_de_en.sh {option}": PREPARATIONS for option in IWSLT14},
+    **{f"scripts/prepare_nist_zh_en.sh {option}": PREPARATIONS for option in NIST},
+    **{f"scripts/prepare_ptb.sh {option}": PREPARATIONS for option in PTB},
     # The same code reads these options of all corpora of labelled texts.
     **{f"scripts/prepare_{name}.sh --max-length": PREPARATIONS for name in ("imdb", "reviews")},
     "scripts/prepare_imdb.sh --words": PREPARATIONS,
@@ -353,14 +667,6 @@ COVERED: dict[str, str] = {
     "scripts/prepare_gigaword.sh --input": "test_gigaword::test_from_text_to_numbers",
     "scripts/prepare_gigaword.sh --joined-dictionary": "test_gigaword::test_dictionaries",
     "scripts/prepare_iwslt14_de_en.sh --archive": "test_iwslt14::test_an_archive_to_tokens",
-    "scripts/prepare_iwslt14_de_en.sh --bpe": "test_prepare::test_prepare_iwslt14",
-    "scripts/prepare_iwslt14_de_en.sh --bpe-size": "test_iwslt14::test_running_again_does_nothing",
-    "scripts/prepare_iwslt14_de_en.sh --separate-dictionaries": "test_iwslt14::test_separate_dictionaries",
-    "scripts/prepare_nist_zh_en.sh --bpe": "test_nist::test_steps_can_be_left_out",
-    "scripts/prepare_nist_zh_en.sh --ldc": "test_nist::test_whole_preparation",
-    "scripts/prepare_nist_zh_en.sh --nist": "test_nist::test_whole_preparation",
-    "scripts/prepare_ptb.sh --characters": "test_running_text::test_penn_treebank_of_words_and_of_characters",
-    "scripts/prepare_ptb.sh --input": "test_running_text::test_penn_treebank_of_words_and_of_characters",
     "scripts/prepare_reviews.sh --set": "test_labelled_texts::test_sst_and_reviews",
     "scripts/prepare_text.sh --characters": "test_running_text::test_fairseq_reads_all_characters",
     "scripts/prepare_text.sh --test": "test_running_text::test_from_text_to_numbers",
@@ -373,23 +679,23 @@ COVERED: dict[str, str] = {
     "--bpe-size": PREPARATIONS,
     "--characters": "test_running_text::test_fairseq_reads_all_characters",
     "--clean": "test_labelled_texts::test_answer_selection",
-    "--encoding": "test_nist::test_encodings",
+    "--encoding": PREPARATIONS,
     "--given": PREPARATIONS,
     "--joined-dictionary": "test_gigaword::test_dictionaries",
     "--joint": PREPARATIONS,
-    "--ldc": "test_nist::test_whole_preparation",
+    "--ldc": PREPARATIONS,
     "--lowercase": PREPARATIONS,
     "--max-length": PREPARATIONS,
     "--min-count": PREPARATIONS,
-    "--moses-language": "test_moses_languages::test_the_language_of_moses",
-    "--nist": "test_nist::test_whole_preparation",
-    "--no-nfkc": "test_nist::test_steps_can_be_left_out",
-    "--no-simplify": "test_nist::test_steps_can_be_left_out",
+    "--moses-language": PREPARATIONS,
+    "--nist": PREPARATIONS,
+    "--no-nfkc": PREPARATIONS,
+    "--no-simplify": PREPARATIONS,
     "--no-tags": "test_labelled_texts::test_entailment_takes_tokens_and_tags_of_parses",
     "--ratio": PREPARATIONS,
     "--separate": PREPARATIONS,
     "--separate-dictionaries": PREPARATIONS,
-    "--set": "test_nist::test_years_are_found_by_what_the_files_say",
+    "--set": PREPARATIONS,
     "--source-tokenizer": PREPARATIONS,
     "--src-lang": PREPARATIONS,
     "--test": PREPARATIONS,
@@ -397,43 +703,37 @@ COVERED: dict[str, str] = {
     "--label": PREPARATIONS,
     "--label-smoothing": "test_output_cross_entropy::test_loss_gradients_and_log_are_those_of_fairseq",
     "--tgt-lang": PREPARATIONS,
-    "--tokenized": "test_iwslt14::test_tokenised_files",
+    "--tokenized": PREPARATIONS,
     "--tokenizer": PREPARATIONS,
     "--train": PREPARATIONS,
     "--valid": PREPARATIONS,
-    "--valid-every": "test_iwslt14::test_an_archive_to_tokens",
+    "--valid-every": PREPARATIONS,
     "--vectors": "test_labelled_texts::test_vectors_bring_words_of_held_out_texts",
     "--words": "test_running_text::test_most_frequent_words",
+    # fairseq's programs that read checkpoints.
+    **{f"{program} {option}": OUTPUTS for program, trials in PROGRAMS.items() for option in trials},
     # Trainings.
-    **dict.fromkeys(TRAINED, TRAININGS),
-    "fairseq-* --max-tokens": "test_fairseq_commands::test_processes_share_the_batch",
+    **dict.fromkeys([*TRAINED, *TRAINED_ON_PAIRS], TRAININGS),
     "fairseq-train --patience": "test_resuming::test_patience_holds_over_interruptions",
-    "fairseq-* --path": "test_double_path::test_generate_and_score_every_sentence",
     "fairseq-* --task": "test_streaming_language_modeling::test_models_that_carry_no_states",
     "fairseq-* --user-dir": "test_fairseq_commands::test_register_and_user_dir_in_either_order",
-    "fairseq-generate --beam": "test_double_path::test_generate_and_score_every_sentence",
-    "fairseq-validate --valid-subset": "test_recurrent_seq2seq::test_interactive_and_validate",
     "scripts/train.sh --data": "test_experiments::test_missing_data",
-    "scripts/train.sh --gpus": "test_fairseq_commands::test_more_gpus_than_there_are",
+    "scripts/train.sh --gpus": RECORDED,
     "scripts/train.sh --stop-time-hours": "test_resuming::test_an_ended_training_gets_no_more_updates",
-    "scripts/train.sh --work": "test_experiments::trained",
+    "scripts/train.sh --work": RECORDED,
     "--bf16": "test_bfloat16::test_trains_with_bfloat16_on_the_cpu",
-    "--eval-bleu": "test_fairseq_commands::trained",
     "--eval-bleu-remove-bpe": "test_effects::test_eval_bleu_remove_bpe",
     "--finetune-from-model": "test_recurrent_seq2seq::test_finetuning_starts_from_the_model",
-    "--fp16": "test_streaming_language_modeling::test_learning_rate_follows_the_window",
     "--max-epoch": "test_streaming_language_modeling::test_interrupted_training_ends_the_same",
     "--max-update": "test_streaming_language_modeling::test_interrupted_training_ends_the_same",
-    "--left-pad-target": "test_recurrent_seq2seq::test_options_that_contradict_each_other",
     "--memory-efficient-bf16": "test_bfloat16::test_trains_with_bfloat16_on_the_cpu",
-    "--negatives": "test_sequence_ranking::test_wrong_candidates_are_the_question_s_own_before_others",
+    "--negatives": "test_sequence_ranking::test_as_many_wrong_candidates_as_negatives",
     "--patience": "test_resuming::test_patience_holds_over_interruptions",
     "--restart": "test_training_record::test_a_restart_deletes_what_was_trained",
-    "--skip-invalid-size-inputs-valid-test": "test_double_path::test_targets_longer_than_the_positions",
+    "--skip-invalid-size-inputs-valid-test": "test_effects::test_skip_invalid_size_inputs_valid_test",
     "--stop-min-lr": "test_language_models::test_finetuning_goes_on_from_averages_and_ends_by_itself",
     "--stop-time-hours": "test_resuming::test_an_ended_training_gets_no_more_updates",
     "--tensorboard-logdir": "test_fairseq_commands::test_a_board_that_nothing_writes",
-    "--valid-subset": "test_recurrent_seq2seq::test_interactive_and_validate",
     "--when-non-monotone": "test_language_models::test_finetuning_goes_on_from_averages_and_ends_by_itself",
     # Decoding and scores.
     "--sacrebleu-tokenize": "test_evaluate::test_the_tokenizer_of_sacrebleu",
@@ -443,72 +743,65 @@ COVERED: dict[str, str] = {
     "--constraints": "test_fairseq_commands::test_what_would_score_something_else",
     "--prefix-size": "test_fairseq_commands::test_what_would_score_something_else",
     "--score-reference": "test_fairseq_commands::test_what_would_score_something_else",
-    "scripts/evaluate.sh --data": "test_data_kinds::test_running_text",
-    "scripts/evaluate.sh --gpus": "test_fairseq_commands::test_a_gpu_where_there_is_none",
+    "--print-alignment": "test_fairseq_commands::test_what_would_score_something_else",
+    "--processes": "test_decoding::test_scores_are_those_of_fairseqs_decoding",
+    "scripts/evaluate.sh --data": "test_experiments::test_missing_data",
+    "scripts/evaluate.sh --gpus": RECORDED,
+    "scripts/evaluate.sh --subset": "test_language_models::test_scores_cache_and_report",
     "scripts/evaluate.sh --work": EXPERIMENTS,
     "--average": EXPERIMENTS,
-    "--beam": "test_records::test_a_run_is_recorded",
-    "--cache": "test_language_models::test_scores_cache_and_report",
-    "--cache-window": "test_language_models::test_settings_that_are_given_and_searched_ones",
-    "--gen-subset": "test_translation::test_a_set_is_translated_as_fairseq_generate_does",
-    "--lenpen": "test_recurrent_seq2seq::test_search_options",
-    "--max-len-a": "test_translation::test_a_line_that_is_too_long_is_empty_and_the_others_are_translated",
-    "--max-len-b": "test_translation::test_a_line_that_is_too_long_is_empty_and_the_others_are_translated",
+    "--beam": RECORDED,
+    "--cache": CACHE,
+    "--cache-window": CACHE,
+    "--gen-subset": OUTPUTS,
+    "--lenpen": OUTPUTS,
+    "--max-len-a": OUTPUTS,
+    "--max-len-b": OUTPUTS,
     "--metric": "test_compare::test_command_with_rouge",
     "--no-repeat-ngram-size": "test_generation::test_no_ngram_is_there_twice",
-    "--nbest": "test_recurrent_seq2seq::test_search_options",
+    "--nbest": OUTPUTS,
     "--prompt": GENERATED_TEXT,
-    "--record": "test_records::test_a_run_is_recorded",
-    "--remove-bpe": "test_decoding::test_scores_are_those_of_fairseqs_decoding",
+    "--record": RECORDED,
+    "--remove-bpe": OUTPUTS,
     "--replace-unk": "test_fairseq_commands::test_interactive_copies_unknown_words",
     "--rouge-stemmer": "test_effects::test_rouge_stemmer",
-    "--scoring": "test_gigaword::test_trained_scored_and_unknown_words_replaced",
-    "--subset": "test_experiments::test_analyses_of_a_checkpoint_and_its_report",
+    "--scoring": OUTPUTS,
+    "--subset": "test_forced_decoding::test_text_that_cannot_be_used",
     "--tokens": GENERATED_TEXT,
     "scripts/perplexity.sh --words": "test_language_models::test_a_text_of_the_users",
     # Other scripts and analyses.
     "scripts/install.sh --extras": "test_effects::test_extras_are_installed",
     "scripts/quickstart.sh --task": "test_quickstart::test_another_seed_does_not_go_on_with_a_training",
     "scripts/reproduce.sh --": "test_workflow::test_options_of_every_training",
-    "scripts/reproduce.sh --gpus": "test_workflow::test_a_cluster_with_slurm",
-    "scripts/reproduce.sh --max-update": "test_workflow::test_the_papers_scale",
+    "scripts/reproduce.sh --gpus": DRY_RUN_ON_GPUS,
+    "scripts/reproduce.sh --max-update": DRY_RUN_ON_GPUS,
     "--format": "test_compare::test_command_with_rouge",
-    "--dry-run": "test_workflow::test_a_dry_run_shows_every_command_and_leaves_nothing",
+    "--dry-run": DRY_RUN,
     "--extras": "test_effects::test_extras_are_installed",
     "--help": "test_command::test_what_is_said_without_pytorch_and_fairseq",
     "--profile": "test_workflow::test_a_cluster_with_slurm",
-    "--recipe": "test_workflow::test_a_recipe_is_that_of_every_row",
-    "--scale": WORKFLOW,
-    "--seeds": "test_workflow::test_a_dry_run_shows_every_command_and_leaves_nothing",
+    "--recipe": DRY_RUN_ON_GPUS,
+    "--scale": DRY_RUN,
+    "--seeds": DRY_RUN,
     "*analysis * --output": "test_experiments::test_analyses_of_a_checkpoint_and_its_report",
     "*analysis memory --channels": "test_memory::test_the_command_writes_numbers_and_a_figure",
     "*analysis memory --dilations": "test_memory::test_the_command_writes_numbers_and_a_figure",
     "word-overlap --subset": "test_word_overlap::test_word_overlap",
     "*builtin --output": "test_builtin::test_the_command_writes_a_corpus",
-    "*builtin --task": "test_builtin::test_the_command_writes_a_corpus",
+    "*builtin --task": "test_builtin::test_each_task_has_a_corpus",
     "--dilations": "test_memory::test_the_command_writes_numbers_and_a_figure",
-    "--reference": "test_compare::files",
+    "--reference": COMPARED,
     "--sentences": "test_experiments::test_analyses_of_a_checkpoint_and_its_report",
-    "--source": "test_compare::files",
-    "--system": "test_compare::files",
+    "--source": COMPARED,
+    "--system": COMPARED,
     "--target": "test_forced_decoding::test_pairs_of_a_set_and_of_files",
     # Benchmarks.
-    "benchmarks/models.py --decode-peer": "test_models::test_a_peer_must_be_there",
-    "benchmarks/models.py --*": f"test_models::{BENCHMARK}",
-    "benchmarks/operations.py --repetitions": f"test_operations::{BENCHMARK}",
-    "benchmarks/rcrn_and_dilated.py --*": f"test_rcrn_and_dilated::{BENCHMARK}",
-    "benchmarks/rcrn_table_10.py --*": "test_rcrn_table_10::test_epochs_of_three_models",
-    "benchmarks/recurrent_layers.py --backends": "test_recurrent_layers::test_chosen_layers",
-    "benchmarks/recurrent_layers.py --bfloat16": "test_recurrent_layers::test_chosen_layers",
-    "benchmarks/recurrent_layers.py --layers": "test_recurrent_layers::test_chosen_layers",
-    "benchmarks/recurrent_layers.py --*": f"test_recurrent_layers::{BENCHMARK}",
-    "--cells": f"test_rcrn_and_dilated::{BENCHMARK}",
-    "--repetitions": f"test_operations::{BENCHMARK}",
-    "--threads": f"test_operations::{BENCHMARK}",
+    **{f"benchmarks/{script}.py {option}": TIMED for script, trials in BENCHMARKS.items() for option in trials},
+    **dict.fromkeys(["--cells", "--repetitions", "--threads"], TIMED),
     # Of the layer of docs/add_a_layer.md.
     "--leak": "test_pages::test_adding_a_layer",
-    "--encoder-leak": "test_options::test_options_hold_for_both_sides_unless_one_has_its_own",
-    "--decoder-leak": "test_options::test_options_hold_for_both_sides_unless_one_has_its_own",
+    "--encoder-leak": "test_extensions::test_a_metric_and_a_layer_go_through_all_scripts",
+    "--decoder-leak": "test_extensions::test_a_metric_and_a_layer_go_through_all_scripts",
 }
 CONFIGURATION: dict[str, str] = {
     "base": "test_configuration::test_a_file_says_what_differs_from_its_bases",
@@ -565,16 +858,32 @@ OF_MODELS = {option for _, option, _ in OPTIONS}
 
 
 @cache
-def functions(file: str) -> set[str]:
-    """The functions of all test files of a name, and that of the file before each."""
-    paths = list(TESTS.rglob(f"{file}.py"))
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in paths)
-    return {node.name for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)}
+def sources(file: str) -> dict[str, str]:
+    """The tests of all test files of a name: each with what it uses of its file."""
+    found: dict[str, str] = {}
+    for path in TESTS.rglob(f"{file}.py"):
+        text = path.read_text(encoding="utf-8")
+        parts = dict(part for node in ast.parse(text).body for part in _defined(node, text))
+        for test in filter(re.compile("test_").match, parts):
+            found[test] = found.get(test, "") + "\n".join(parts[used] for used in _used(test, parts))
+    return found
 
 
-@cache
-def source(file: str) -> str:
-    return "".join(path.read_text(encoding="utf-8") for path in TESTS.rglob(f"{file}.py"))
+def _defined(node: ast.stmt, text: str) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.FunctionDef):
+        first = min(part.lineno for part in (node, *node.decorator_list))
+        yield node.name, "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+    elif isinstance(node, ast.Assign):
+        yield from ((name.id, ast.unparse(node)) for name in node.targets if isinstance(name, ast.Name))
+
+
+def _used(name: str, parts: dict[str, str]) -> set[str]:
+    """A part of a file, those that it names, those that they name, and so on."""
+    used, left = set(), [name]
+    while left:
+        used.add(part := left.pop())
+        left += {*re.findall(r"\w+", parts[part])} & parts.keys() - used
+    return used
 
 
 def find_test(command: str, option: str) -> str | None:
@@ -604,8 +913,9 @@ def test_the_tests_that_are_named_exist_and_name_the_option() -> None:
         for what, test in covered.items():
             file, function = test.split("::")
             option = what.split(" ")[-1].lstrip("-").rstrip("*")
-            names_it = option in source(file) or option.replace("-", "_") in source(file)
-            if function not in functions(file) or not names_it:
+            of_test = sources(file).get(function, "")
+            names_it = option in of_test or option.replace("-", "_") in of_test
+            if not names_it and test not in (TRAININGS, PREPARATIONS, OUTPUTS, TIMED):
                 wrong.append(f"{what}: {test}")
     assert not wrong, "\n".join(["no such test, or it does not name the option:", *wrong])
 

@@ -227,3 +227,6 @@ def test_what_rouge_counts(
     evaluate.main([*arguments, "--rouge-tokenize", "unicode"])
     assert "since --rouge-tokenize says so" in capsys.readouterr().out
     assert "|tok:nfc,lc,unicode-words" in Run(tmp_path / "work").results["rouge_signature"]
+    Path(arguments[0]).write_text("train: {arch: rnnsearch_iwslt_de_en}\nevaluate: {rouge-tokenize: unicode}\n")
+    evaluate.main(arguments)
+    assert "|tok:nfc,lc,unicode-words" in Run(tmp_path / "work").results["rouge_signature"]

@@ -100,8 +100,11 @@ class Numbers(FairseqDataset):
 
 
 @pytest.fixture
-def without_collection() -> Iterator[None]:
+def without_collection(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """fairseq's iterators are in cycles: what holds a process until one is collected would hold it for long."""
+    # A process looks so often whether it is still needed.
+    for module in torch.utils.data._utils, torch.utils.data._utils.worker, torch.utils.data._utils.pin_memory:
+        monkeypatch.setattr(module, "MP_STATUS_CHECK_INTERVAL", 0.1)
     others = {process.pid for process in multiprocessing.active_children()}
     gc.collect()
     gc.disable()

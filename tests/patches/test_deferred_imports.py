@@ -11,12 +11,10 @@ from tests.commands import run_command
 
 from .unpatched import Unpatched, needless
 
-WAITING = (
-    "import sys, fairseq_plugins; fairseq_plugins.register(); print(sorted({'scipy', 'sklearn'} & set(sys.modules)))"
-)
-CALLED = """
-import fairseq_plugins, numpy
+WAITING = """
+import fairseq_plugins, numpy, sys
 fairseq_plugins.register()
+print(sorted({"scipy", "sklearn"} & set(sys.modules)))
 from fairseq.criterions import sentence_prediction
 print(round(sentence_prediction.acc_and_f1(numpy.array([1, 0, 1, 1]), numpy.array([1, 0, 0, 1]))["f1"], 6))
 from fairseq.tasks.audio_classification import sklearn_metrics
@@ -36,8 +34,7 @@ print(sentence_prediction.f1_score is sklearn.metrics.f1_score)
 @pytest.mark.parametrize(
     ("program", "output"),
     [
-        (WAITING, "[]\n"),
-        (CALLED, "0.8\n[0.0, 1.0, 1.0]\nsklearn.metrics._classification\n"),
+        (WAITING, "[]\n0.8\n[0.0, 1.0, 1.0]\nsklearn.metrics._classification\n"),
         (BEFORE, "True\n"),
     ],
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fairseq.data.data_utils import post_process
 
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.decoding.prepared_data import PreparedData
-from fairseq_plugins.experiments import evaluate
+from fairseq_plugins.experiments import decoding, evaluate
 from fairseq_plugins.experiments.decoding import Generation
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.scoring.bleu import Bleu
@@ -79,3 +80,21 @@ def test_scores_are_those_of_fairseqs_decoding(
     results = json.loads((tmp_path / "work" / "results.json").read_text(encoding="utf-8"))
     assert {key: results[key] for key in expected} == expected
     assert 1 < expected["bleu_tokenized"] < 99
+    if bpe != "none":
+        return
+    # Two processes divide the set, and their parts are joined in its order.
+    whole = {path.name: path.read_bytes() for path in generated.iterdir()}
+    asked: list[int] = []
+    share = decoding._decode_share
+    executor = decoding.ProcessPoolExecutor
+
+    class Asked(executor):
+        def submit(self, function: Any, request: Any, number: int, count: int) -> Any:
+            asked.append(number)
+            assert function is share and count == 2
+            return super().submit(function, request, number, count)
+
+    monkeypatch.setattr(decoding, "ProcessPoolExecutor", Asked)
+    arguments = [str(tmp_path / "model.yaml"), "--work", str(tmp_path / "work"), "--data", str(data.folder)]
+    evaluate.main([*arguments, "--processes", "2"])
+    assert asked == [0, 1] and {path.name: path.read_bytes() for path in generated.iterdir()} == whole

@@ -11,7 +11,7 @@ import torch
 from fairseq_plugins.models.double_path import DoublePathModel
 from tests.commands import USER_DIR, output_lines, run_command, train_in_process
 from tests.conftest import TranslationData
-from tests.system.test_recurrent_seq2seq import generate, references
+from tests.system.test_recurrent_seq2seq import FEW, generate, references
 
 SIZES = (
     "--encoder-embed-dim 48 --decoder-embed-dim 48 --encoder-ffn-embed-dim 96 --decoder-ffn-embed-dim 96 --dropout 0"
@@ -21,6 +21,10 @@ TRAINING = (
     "--num-workers 0 --log-format json --no-epoch-checkpoints"
 ).split()
 NAG = "--optimizer nag --lr 0.25 --momentum 0.99 --lr-scheduler reduce_lr_on_plateau --lr-shrink 0.1".split()
+SMALL_SAN = (
+    "--encoder-embed-dim 32 --decoder-embed-dim 32 --encoder-ffn-embed-dim 64 --decoder-ffn-embed-dim 64".split()
+)
+LAYERS = "--encoder-cnn-layers 2 --decoder-cnn-layers 1 --encoder-san-layers 1 --decoder-san-layers 1".split()
 ADAM = "--optimizer adam --lr 3e-3 --clip-norm 1.0 --disable-validation".split()
 
 
@@ -32,7 +36,7 @@ def training(data: TranslationData, folder: Path, *more: str, arch: str = "dpn_i
 def dpn(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint of a DPN-S2S that turns many sentences round."""
     folder = tmp_path_factory.mktemp("dpn")
-    train_in_process(*training(tiny_translation_data, folder, *ADAM, "--max-epoch", "60"))
+    train_in_process(*training(tiny_translation_data, folder, *LAYERS, *ADAM, "--max-epoch", "30"))
     return folder / "checkpoint_last.pt"
 
 
@@ -63,23 +67,18 @@ def test_interactive_translates_as_generate_does(
     assert [hypotheses[i].split("\t")[1] for i in range(101)] == translations
 
 
-def test_search_options(dpn: Path, tiny_translation_data: TranslationData) -> None:
+def test_search_options(dpn: Path, tiny_translation_data: TranslationData, translations: list[str]) -> None:
     data = tiny_translation_data
-    plain = output_lines(generate(data, dpn), "H")
     aligned = generate(data, dpn, "--print-alignment")
-    assert {i: h.split("\t")[1] for i, h in output_lines(aligned, "H").items()} == {
-        i: h.split("\t")[1] for i, h in plain.items()
-    }
+    plain = output_lines(aligned, "H")
+    assert [plain[i].split("\t")[1] for i in range(101)] == translations
     assert sorted(output_lines(aligned, "A")) == list(range(101))
     scored = output_lines(generate(data, dpn, "--score-reference"), "H")
     same = [i for i in range(101) if scored[i].split("\t")[1] == plain[i].split("\t")[1]]
     assert len(same) >= 30
     for i in same:
         assert float(scored[i].split("\t")[0]) == pytest.approx(float(plain[i].split("\t")[0]), abs=1e-4)
-    assert output_lines(generate(data, f"{dpn}:{dpn}"), "H").keys() == plain.keys()
-    rouge = generate(data, dpn, "--scoring", "rouge").splitlines()[-1]
-    assert rouge.startswith("Generate test with beam=5: ROUGE-1 ")
-    assert "nrefs:1|f1|stem:no" in rouge
+    assert sorted(output_lines(generate(data, f"{dpn}:{dpn}", *FEW), "H")) == list(range(40))
 
 
 def test_from_pretrained_translates_as_generate_does(
@@ -98,7 +97,8 @@ def test_training_of_the_paper_resumes_to_the_same_model(
 ) -> None:
     for name, epochs in ("whole", ["2"]), ("resumed", ["1", "2"]):
         for max_epoch in epochs:
-            train_in_process(*training(tiny_translation_data, tmp_path / name, *NAG, "--max-epoch", max_epoch))
+            options = [*LAYERS, *NAG, "--max-sentences", "50", "--max-epoch", max_epoch]
+            train_in_process(*training(tiny_translation_data, tmp_path / name, *options))
     whole, resumed = (
         torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True) for name in ("whole", "resumed")
     )
@@ -110,8 +110,8 @@ def test_training_of_the_paper_resumes_to_the_same_model(
 @pytest.mark.parametrize(
     "more",
     [
-        ["--memory-efficient-fp16"],
-        ["--memory-efficient-bf16"],
+        [*LAYERS, "--memory-efficient-fp16"],
+        [*LAYERS, "--memory-efficient-bf16"],
         # An absent path's filter size has to be the default.
         "--encoder-paths cnn --decoder-paths san --encoder-kernel-width 5 --encoder-ffn-embed-dim 1024".split(),
         "--encoder-paths san --decoder-paths cnn --decoder-cnn-layers 1 --decoder-ffn-embed-dim 1024".split(),
@@ -120,8 +120,8 @@ def test_training_of_the_paper_resumes_to_the_same_model(
 def test_options_train_and_decode(more: list[str], tiny_translation_data: TranslationData, tmp_path: Path) -> None:
     train_in_process(*training(tiny_translation_data, tmp_path, *ADAM, *more, "--max-update", "3"))
     halved = ["--fp16"] if "--memory-efficient-fp16" in more else []
-    output = generate(tiny_translation_data, tmp_path / "checkpoint_last.pt", "--max-len-b", "10", *halved)
-    assert sorted(output_lines(output, "H")) == list(range(101))
+    output = generate(tiny_translation_data, tmp_path / "checkpoint_last.pt", *FEW, *halved)
+    assert sorted(output_lines(output, "H")) == list(range(40))
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_options_train_and_decode(more: list[str], tiny_translation_data: Transl
     [
         ("cnn_deeper_iwslt_de_en", ["--encoder-layers", "[(32, 3)] * 2", "--decoder-layers", "[(32, 3)] * 2"]),
         ("cnn_nist_zh_en", ["--encoder-layers", "[(32, 3)] * 2", "--decoder-layers", "[(32, 3)] * 2"]),
-        ("san_deeper_iwslt_de_en", ["--encoder-embed-dim", "32", "--decoder-embed-dim", "32"]),
-        ("san_nist_zh_en", ["--encoder-layers", "1", "--decoder-layers", "1"]),
+        ("san_deeper_iwslt_de_en", ["--encoder-layers", "2", "--decoder-layers", "2", *SMALL_SAN]),
+        ("san_nist_zh_en", ["--encoder-layers", "1", "--decoder-layers", "1", *SMALL_SAN]),
     ],
 )
 def test_baselines_train_and_decode(
@@ -138,8 +138,8 @@ def test_baselines_train_and_decode(
 ) -> None:
     options = [*TRAINING, *NAG, *sizes, "--save-dir", str(tmp_path), "--max-update", "3"]
     train_in_process(str(tiny_translation_data.separate), "--arch", arch, *options)
-    output = generate(tiny_translation_data, tmp_path / "checkpoint_last.pt", "--max-len-b", "10")
-    assert sorted(output_lines(output, "H")) == list(range(101))
+    output = generate(tiny_translation_data, tmp_path / "checkpoint_last.pt", *FEW)
+    assert sorted(output_lines(output, "H")) == list(range(40))
 
 
 UNROUNDED = """
@@ -156,18 +156,18 @@ meters.safe_round = lambda number, digits: number
 def test_two_processes_train_as_one_with_twice_the_update_frequency(
     tiny_translation_data: TranslationData, tmp_path: Path
 ) -> None:
-    """Two CPU processes (gloo), 50 updates; 200 sentences in batches of 20 make an even number of batches."""
+    """Two CPU processes (gloo), 10 updates; 200 sentences in batches of 20 make an even number of batches."""
     user_dir = tmp_path / "unrounded_plugins"
     user_dir.mkdir()
     (user_dir / "__init__.py").write_text(UNROUNDED)
     curves = []
     for name, more in ("one", ["--update-freq", "2"]), ("two", ["--distributed-world-size", "2"]):
-        command = training(tiny_translation_data, tmp_path / name, *NAG, "--activation-dropout", "0", *more)
+        command = training(tiny_translation_data, tmp_path / name, *NAG, "--activation-dropout", "0", *LAYERS, *more)
         command += ["--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo", "--no-save", "--log-interval", "1"]
-        command += ["--max-sentences", "20", "--required-batch-size-multiple", "1", "--max-update", "50"]
+        command += ["--max-sentences", "20", "--required-batch-size-multiple", "1", "--max-update", "10"]
         finished = run_command(["fairseq-train", *command, "--disable-validation", "--user-dir", user_dir])
         curves.append(losses(finished.stdout + finished.stderr))
-    assert len(curves[0]) == 50
+    assert len(curves[0]) == 10
     assert curves[0][-1] < curves[0][0]
     assert curves[1] == pytest.approx(curves[0], abs=1e-4)
 
@@ -196,11 +196,3 @@ def test_bad_options_end_training_with_one_sentence(
     finished = run_command(["fairseq-train", *command, "--user-dir", USER_DIR], status=1)
     assert sentence in finished.stderr.splitlines()[-1]
     assert not (tmp_path / "checkpoints" / "checkpoint_last.pt").exists()
-
-
-def test_targets_longer_than_the_positions(tiny_translation_data: TranslationData, tmp_path: Path) -> None:
-    """In training fairseq leaves them out and says how many; in validation it stops and names the remedy."""
-    command = training(tiny_translation_data, tmp_path, *NAG, "--max-target-positions", "6", "--max-update", "1")
-    finished = run_command(["fairseq-train", *command, "--user-dir", USER_DIR], status=1)
-    assert "samples have invalid sizes and will be skipped, max_positions=(1024, 6)" in finished.stdout
-    assert "skip this example with --skip-invalid-size-inputs-valid-test" in finished.stderr.splitlines()[-1]

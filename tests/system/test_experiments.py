@@ -36,12 +36,13 @@ train:
   decoder-embed-dim: 16
   decoder-hidden-size: 16
   decoder-layers: 1
-  batch-size: 4
+  batch-size: 8
   max-epoch: 4
   seed: 7
 generate:
   beam: 5
-  batch-size: 16
+  batch-size: 32
+  max-len-b: 20
 """
 MODEL = """
 base: _base.yaml
@@ -96,7 +97,7 @@ def test_scores_and_translations(trained: Trained, tmp_path: Path) -> None:
     results = json.loads((trained.work / "results.json").read_text(encoding="utf-8"))
     assert f"{results['bleu_tokenized']:.2f}" in finished.stdout
     assert results["sacrebleu_signature"] in finished.stdout
-    assert results["updates"] == 200
+    assert results["updates"] == 100
     assert results["seed"] == 7
     assert results["paper"] == {"system": "MC-RNN-2", "params": 28, "bleu": 31.98}
     assert results["checkpoint"].endswith("checkpoint_average_2.pt")
@@ -117,7 +118,8 @@ def test_scores_and_translations(trained: Trained, tmp_path: Path) -> None:
     # The same sentences as raw text, with empty lines between them, through the same model.
     sources = list(read_lines(trained.data / "raw" / "test.xx"))[:5]
     translated = run_command(
-        [CHECKOUT / "scripts" / "translate.sh", results["checkpoint"]], stdin="\n".join(["", *sources, " ", sources[0]])
+        [CHECKOUT / "scripts" / "translate.sh", results["checkpoint"], "--max-len-b", "20"],
+        stdin="\n".join(["", *sources, " ", sources[0]]),
     )
     assert translated.stdout.split("\n") == ["", *hypotheses[:5], "", hypotheses[0], ""]
 
@@ -200,7 +202,7 @@ def test_a_killed_training_ends_with_the_same_model(trained: Trained, tmp_path: 
     for name, parameter in whole["model"].items():
         assert torch.equal(parameter, resumed["model"][name]), name
     results = json.loads((work / "results.json").read_text(encoding="utf-8"))
-    assert results["updates"] == 200
+    assert results["updates"] == 100
     assert results["train_seconds"] > 0
 
 
@@ -217,8 +219,8 @@ def test_a_complete_training_is_not_trained_further(
     marked = {**json.loads((work / "results.json").read_text(encoding="utf-8")), "git_revision": "then"}
     (work / "results.json").write_text(json.dumps(marked), encoding="utf-8")
     before = torch.load(work / "checkpoints" / "checkpoint_last.pt", weights_only=True)
-    train.main([*trained.arguments(work), "--gpus", "0", "--max-update", "200"])
-    assert "200 updates were done before" in capsys.readouterr().out
+    train.main([*trained.arguments(work), "--gpus", "0", "--max-update", "100"])
+    assert "100 updates were done before" in capsys.readouterr().out
     after = torch.load(work / "checkpoints" / "checkpoint_last.pt", weights_only=True)
     assert all(torch.equal(after["model"][name], parameter) for name, parameter in before["model"].items())
     assert json.loads((work / "results.json").read_text(encoding="utf-8")) == marked
@@ -238,7 +240,7 @@ def test_the_furthest_readable_checkpoint_takes_the_place_of_the_last(
     (checkpoints / "checkpoint_best.pt").unlink()
     resumed = train.make_resumable(last, "mc_rnn_2_iwslt_de_en")
     assert f"{last} is {damage}; going on from checkpoint3.pt" in capsys.readouterr().out
-    assert resumed is not None and resumed["updates"] == 150
+    assert resumed is not None and resumed["updates"] == 75
     assert last.read_bytes() == (checkpoints / "checkpoint3.pt").read_bytes()
     assert train.make_resumable(tmp_path / "new" / "checkpoint_last.pt", "any") is None
 

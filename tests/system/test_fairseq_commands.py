@@ -43,7 +43,6 @@ def test_two_processes_resume_and_train_as_one(trained, tiny_translation_data, t
     resumed = run_command(
         [*train, "--ddp-backend", "legacy_ddp", "--max-epoch", "2", "--save-dir", tmp_path / "two"]
         + ["--restore-file", trained / "checkpoint_last.pt"],
-        is_fresh=True,
     )
     assert "(epoch 2 @ 5 updates)" in resumed.stdout
     assert resumed.stdout.count("done training in") == 1, "one process writes the log"
@@ -77,7 +76,6 @@ def test_every_sentence_comes_out(trained, tiny_translation_data) -> None:
         ["fairseq-generate", tiny_translation_data.separate, "--user-dir", "fairseq_plugins/", "--cpu"]
         + ["--path", trained / "checkpoint_last.pt", "--max-tokens", "300", "--beam", "2", "--max-len-b", "12"],
         cwd=CHECKOUT,
-        is_fresh=True,
     )
     assert sorted(output_lines(finished.stdout, "H")) == list(range(101))
     assert "Translated 101 sentences" in finished.stdout + finished.stderr
@@ -227,17 +225,22 @@ def test_generate_says_what_binarised_data_cannot_replace(
 @pytest.mark.parametrize("first", ["register", "user-dir"])
 def test_register_and_user_dir_in_either_order(first: str) -> None:
     program = """
-import argparse, os, sys
-import fairseq
+import os, sys
+from fairseq import options
+from fairseq.models import ARCH_MODEL_REGISTRY
 def register():
     import fairseq_plugins
     fairseq_plugins.register()
-def user_dir(path):
-    fairseq.utils.import_user_module(argparse.Namespace(user_dir=path))
+def user_dir(*path):
+    "As fairseq-train reads --user-dir."
+    sys.argv[1:] = ["--user-dir", *path] if path else []
+    options.get_training_parser()
 steps = [register, lambda: user_dir("fairseq_plugins")]
-for step in steps if sys.argv[1] == "register" else steps[::-1]:
+steps = steps if sys.argv[1] == "register" else steps[::-1]
+user_dir()
+assert "mc_rnn_iwslt_de_en" not in ARCH_MODEL_REGISTRY
+for step in steps:
     step()
-from fairseq.models import ARCH_MODEL_REGISTRY
 registered = dict(ARCH_MODEL_REGISTRY)
 assert "mc_rnn_iwslt_de_en" in registered
 user_dir("./fairseq_plugins/")

@@ -25,6 +25,12 @@ TRAINING = (
 ).split()
 
 
+VALID = ["--gen-subset", "valid"]
+"""40 sentences, where 101 would show no more."""
+FEW = [*VALID, "--beam", "2", "--max-len-b", "5"]
+"""Options of a decoding of which nobody looks at the words."""
+
+
 def training(data: TranslationData, arch: str, folder: Path, *more: str, max_epoch: int = 1) -> list[str]:
     joined = str(data.joined)
     options = [joined, "--arch", arch, *SIZES, *TRAINING, "--save-dir", str(folder), "--max-epoch", str(max_epoch)]
@@ -60,7 +66,9 @@ def generate(data: TranslationData, checkpoint: Path | str, *more: str) -> str:
     from fairseq_cli.generate import _main
 
     parser = fairseq_options.get_generation_parser()
-    args = [str(data.joined), "--path", str(checkpoint), "--cpu", "--beam", "5", "--max-sentences", "32", *more]
+    args = [str(data.joined), "--path", str(checkpoint), "--cpu", "--beam", "5", "--max-sentences", "32"]
+    # What is trained for a moment alone would not end.
+    args += ["--max-len-b", "20", *more]
     output = io.StringIO()
     _main(convert_namespace_to_omegaconf(fairseq_options.parse_args_and_arch(parser, args)), output)
     return output.getvalue()
@@ -102,7 +110,6 @@ def test_interactive_and_validate(mc_rnn: Path, tiny_translation_data: Translati
             "32",
         ]
         + ["--valid-subset", "valid", "--log-format", "json"],
-        is_fresh=True,
     )
     statistics = [json.loads(line) for line in finished.stdout.splitlines() if line.startswith('{"')]
     text = finished.stdout + finished.stderr
@@ -156,14 +163,12 @@ def test_search_options(mc_rnn: Path, rnnsearch: Path, tiny_translation_data: Tr
     for i, reference in enumerate(references(data)):
         assert prefixed[i].split("\t")[1].split()[:2] == reference.split()[:2]
 
-    sampled = [
-        output_lines(generate(data, mc_rnn, "--sampling", "--beam", "1", "--temperature", "2.0", "--seed", seed), "H")
-        for seed in ("1", "1", "2")
-    ]
+    sampling = [*VALID, "--sampling", "--beam", "1", "--temperature", "2.0"]
+    sampled = [output_lines(generate(data, mc_rnn, *sampling, "--seed", seed), "H") for seed in ("1", "1", "2")]
     assert sampled[0] == sampled[1] != sampled[2]
 
     # A model that is sure of itself would not be moved.
-    short, long = (output_lines(generate(data, rnnsearch, "--lenpen", value), "H") for value in ("-3", "3"))
+    short, long = (output_lines(generate(data, rnnsearch, *VALID, "--lenpen", value), "H") for value in ("-3", "3"))
     assert sum(len(h.split()) for h in short.values()) < sum(len(h.split()) for h in long.values())
 
     scored = output_lines(generate(data, mc_rnn, "--score-reference"), "H")
@@ -177,11 +182,11 @@ def test_ensembles_of_mixed_architectures(
     mc_rnn: Path, rnnsearch: Path, tiny_translation_data: TranslationData
 ) -> None:
     data = tiny_translation_data
-    alone = output_lines(generate(data, mc_rnn), "H")
-    twice = output_lines(generate(data, f"{mc_rnn}:{mc_rnn}"), "H")
+    alone = output_lines(generate(data, mc_rnn, *VALID), "H")
+    twice = output_lines(generate(data, f"{mc_rnn}:{mc_rnn}", *VALID), "H")
     assert {i: h.split("\t")[1] for i, h in twice.items()} == {i: h.split("\t")[1] for i, h in alone.items()}
-    mixed = output_lines(generate(data, f"{mc_rnn}:{rnnsearch}", "--print-alignment"), "H")
-    assert sorted(mixed) == list(range(101))
+    mixed = output_lines(generate(data, f"{mc_rnn}:{rnnsearch}", *VALID, "--print-alignment"), "H")
+    assert sorted(mixed) == list(range(40))
     assert mixed != alone
 
 
@@ -217,8 +222,8 @@ def test_options_train_and_decode(
 ) -> None:
     train_in_process(*training(tiny_translation_data, arch, tmp_path, *more, "--max-update", "3"))
     halved = ["--fp16"] if "--memory-efficient-fp16" in more else []
-    output = generate(tiny_translation_data, tmp_path / "checkpoint_last.pt", "--max-len-b", "10", *halved)
-    assert sorted(output_lines(output, "H")) == list(range(101))
+    output = generate(tiny_translation_data, tmp_path / "checkpoint_last.pt", *FEW, *halved)
+    assert sorted(output_lines(output, "H")) == list(range(40))
 
 
 def test_two_processes_train_as_one_with_twice_the_update_frequency(

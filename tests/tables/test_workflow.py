@@ -133,6 +133,18 @@ def test_a_dry_run_shows_every_command_and_leaves_nothing(tmp_path: Path, capfd:
 
 
 @pytest.mark.system
+def test_a_dry_run_of_another_recipe_on_gpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(workflow, "available_gpus", lambda: 1)
+    options = ["--recipe", "paper", "--max-update", "50", "--gpus", "1", "--work", str(tmp_path / "work")]
+    shown = shown_by_a_dry_run(capfd, "dpn_table_5", "--scale", "small", *options)
+    assert "/dpn_paper.yaml " in shown and "/dpn.yaml " not in shown
+    trainings = [line for line in shown.splitlines() if " train " in line]
+    assert trainings and all("--gpus 1 " in line and "--max-update 50 " in line for line in trainings)
+
+
+@pytest.mark.system
 def test_data_is_where_the_user_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
 ) -> None:

@@ -69,20 +69,34 @@ def test_a_model_that_writes_text_is_refused(tmp_path: Path) -> None:
         task.build_model(config.model)
 
 
-@pytest.mark.parametrize("label", [0, 1])
-def test_training_needs_right_and_wrong_candidates(tmp_path: Path, label: int) -> None:
-    (tmp_path / "group").mkdir()
-    (tmp_path / "group" / "train.txt").write_text("q1\nq1\n")
-    texts = ListDataset([torch.tensor([4])] * 2, [1, 1])
+def training(folder: Path, labels: list[int], negatives: int = 1) -> EpochOrderedDataset:
+    """The training set of one question whose candidates have these labels."""
+    (folder / "group").mkdir(exist_ok=True)
+    (folder / "group" / "train.txt").write_text("q1\n" * len(labels))
+    texts = ListDataset([torch.tensor([4])] * len(labels), [1] * len(labels))
     task = SimpleNamespace(
-        cfg=SimpleNamespace(data=tmp_path, negatives=1, seed=1, print_predictions=False),
+        cfg=SimpleNamespace(data=folder, negatives=negatives, seed=1, print_predictions=False),
         dictionary=SimpleNamespace(pad=lambda: 1),
         label_dictionary=SimpleNamespace(index=int),
         texts=lambda _: [texts, texts],
-        indexed=lambda *_: [torch.tensor([label])] * 2,
+        indexed=lambda *_: [torch.tensor([label]) for label in labels],
+        datasets={},
     )
+    SequenceRankingTask.load_dataset(task, "train")
+    return task.datasets["train"]
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_training_needs_right_and_wrong_candidates(tmp_path: Path, label: int) -> None:
     with pytest.raises(InputError, match="training needs right candidates"):
-        SequenceRankingTask.load_dataset(task, "train")
+        training(tmp_path, [label, label])
+
+
+def test_as_many_wrong_candidates_as_negatives(tmp_path: Path) -> None:
+    for negatives in 1, 2:
+        assert len(training(tmp_path, [0, 1, 0, 0], negatives)[0]) == 1 + negatives
+    with pytest.raises(InputError, match="--negatives must be at least 1, not 0"):
+        training(tmp_path, [0, 1], negatives=0)
 
 
 def test_hinge_by_hand() -> None:
