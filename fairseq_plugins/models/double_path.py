@@ -113,7 +113,7 @@ def _has_gates(cfg: Any) -> bool:
 
 
 _GATES = Needs("without several --encoder-paths or several --decoder-paths, which gates fuse", _has_gates)
-_PATHS = ", ".join(PATH_KINDS)
+_PATHS = ", ".join(f"{kind.name} ({kind.description})" for kind in PATH_KINDS.values())
 
 
 @dataclass
@@ -127,10 +127,10 @@ class DoublePathConfig(
     """The options of ``double_path``; the sizes are those of IWSLT'14 German-English."""
 
     encoder_paths: str = field(
-        default="cnn,san", metadata={"help": f"paths of the encoder, between commas: {_PATHS}, each once at most"}
+        default="cnn,san", metadata={"help": f"paths of the encoder, with commas between them: {_PATHS}"}
     )
     decoder_paths: str = field(
-        default="cnn,san", metadata={"help": f"paths of the decoder, between commas: {_PATHS}, each once at most"}
+        default="cnn,san", metadata={"help": f"paths of the decoder, with commas between them: {_PATHS}"}
     )
     dropout: float = field(
         default=0.1,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis.flows import FLOWS, GATES
+from ..analysis.flows import FLOWS, gate_label
 from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
 from ..experiments import configuration as configurations
@@ -255,7 +255,7 @@ def _attention(found: Mapping[str, Any]) -> list[ReportTable]:
     ]
     flows.append({"Attention": "looking everywhere alike", "Entropy (nats)": f"{attention['uniform']:.3f}"})
     gates = [
-        {"Gates": GATES[name], "Mean": ", ".join(f"{share:.3f}" for share in layers)}
+        {"Gates": gate_label(name), "Mean": ", ".join(f"{share:.3f}" for share in layers)}
         for name, layers in attention["gates"].items()
     ]
     warnings = [f"Warning: {warning}." for warning in attention["warnings"]]

@@ -40,7 +40,7 @@ class ConvolutionalPathOptions:
     """What a convolutional path can be asked for."""
 
     cnn_layers: int = option(4, "convolutions of the CNN path", minimum=1)
-    kernel_width: int = option(3, "width of the CNN path's convolutions, odd in the encoder", minimum=1)
+    kernel_width: int = option(3, "width of the CNN path's convolutions", minimum=1)
 
 
 class ConvolutionalEncoderPath(EncoderPath):

@@ -32,7 +32,7 @@ from .registry import PathKind, PathSizes, memory_scale, register_path
 class RecurrentPathOptions:
     """What a recurrent path can be asked for, beside its recurrent layers."""
 
-    rnn_layers: int = option(2, "layers of the recurrent path, in the encoder each with two directions", minimum=1)
+    rnn_layers: int = option(2, "layers of the recurrent path", minimum=1)
     rnn_input_scale: float = option(2.0, "factor of the embeddings that the recurrent paths read")
 
 
@@ -47,7 +47,7 @@ class RecurrentEncoderPath(EncoderPath):
         input_scale: what the embeddings are multiplied by.
 
     Raises:
-        ValueError: the kind does not take these sizes, or its outputs are not of d features.
+        ValueError: the kind does not take these sizes, or d is odd.
     """
 
     def __init__(
@@ -59,18 +59,18 @@ class RecurrentEncoderPath(EncoderPath):
         if size % 2:
             raise ValueError(f"{size} features cannot be split between two directions: choose an even number")
         self.stack = RecurrentStack(kind, size, [size // 2] * layers, True, Dropout(dropout), options)
-        if self.stack.output_size != size:
-            raise ValueError(f"{kind} layers in two directions give {self.stack.output_size} features, not {size}")
         self.summary_sizes = self.stack.summary_sizes
+        # Some kinds have outputs of another width than asked for.
+        width = self.stack.output_size
+        self.projection = nn.Identity() if width == size else _linear(width, size)
 
     def forward(self, x: Tensor, real: Tensor) -> EncoderOutput:
         """As :meth:`EncoderPath.forward`."""
         x = self.input_scale * without_padding(self, x, real)
         lengths, first = _span(real)
         result = self.stack(_rolled(x, -first).transpose(0, 1), lengths)
-        return EncoderOutput(
-            _rolled(result.output.transpose(0, 1), first), tuple(self.stack.summaries(result, lengths))
-        )
+        output = self.projection(_rolled(result.output.transpose(0, 1), first))
+        return EncoderOutput(output, tuple(self.stack.summaries(result, lengths)))
 
 
 class RecurrentPathState(NamedTuple):
