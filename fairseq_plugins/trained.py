@@ -30,6 +30,7 @@ from .errors import InputError
 from .experiments import results
 from .experiments.fairseq_commands import SOURCE_TOKENS
 from .experiments.prepared_data import PreparedData
+from .experiments.translate import MAX_LEN_A, MAX_LEN_B
 from .patches.messages import quiet_warnings
 
 
@@ -99,7 +100,7 @@ class Ensemble:
         device: str = "cpu",
         no_repeat_ngram_size: int = 0,
     ) -> list[str]:
-        """Translates text by beam search, as ``fairseq-plugins translate`` does.
+        """Translates text by beam search, as ``fairseq-plugins translate`` does, its limit of the length included.
 
         Args:
             lines: source text, a sentence each; what is empty stays empty
@@ -121,7 +122,12 @@ class Ensemble:
         self.cfg.dataset.batch_size = None
         with _quietly():
             hub = self._hub.to(device)
-            limits = {"lenpen": length_penalty, "no_repeat_ngram_size": no_repeat_ngram_size}
+            limits = {
+                "lenpen": length_penalty,
+                "no_repeat_ngram_size": no_repeat_ngram_size,
+                "max_len_a": MAX_LEN_A,
+                "max_len_b": MAX_LEN_B,
+            }
             hypotheses = iter(hub.generate(tokens, beam=beam, **limits))
         return [self._text(next(hypotheses)[0]["tokens"].cpu()) if line else "" for line in pieces]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.hub_utils import GeneratorHubInterface
 
 import fairseq_plugins
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
@@ -82,6 +83,19 @@ def test_no_subword_comes_twice(work: Path, tmp_path: Path) -> None:
     assert any(map(has_repetition, model.translate(lines, beam=2))), "the next call is free again"
     extra = ["--beam", "2", "--no-repeat-ngram-size", "1"]
     assert translate(lines, str(tmp_path / "endless.pt"), data, 0, extra) == found
+
+
+def test_translations_are_not_much_longer_than_their_sources(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {}
+    generate = GeneratorHubInterface.generate
+
+    def keep(hub: GeneratorHubInterface, *arguments: Any, **given: Any) -> Any:
+        seen.update(given)
+        return generate(hub, *arguments, **given)
+
+    monkeypatch.setattr(GeneratorHubInterface, "generate", keep)
+    fairseq_plugins.load(work).translate(["a"])
+    assert (seen["max_len_a"], seen["max_len_b"]) == (1.5, 10)
 
 
 def test_sentences_longer_than_a_batch_of_the_training(work: Path, tmp_path: Path) -> None:

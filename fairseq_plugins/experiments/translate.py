@@ -18,16 +18,16 @@ from .command_line import standard_input, started
 from .decoding import hypotheses
 from .prepared_data import PreparedData
 
-# Of the length of the output: a times that of the source, plus b. fairseq's own are for any text, so that a model that
-# repeats words without end does so for 200 tokens; who gives one of them has fairseq's other.
-_FAIRSEQ_LIMITS = {"--max-len-a": "0", "--max-len-b": "200"}
-_LIMITS = {"--max-len-a": "1.5", "--max-len-b": "10"}
+# Of the length of the output: a times that of the source, plus b. fairseq's own are 0 and 200, so that a model that
+# repeats words without end does so for 200 tokens.
+MAX_LEN_A, MAX_LEN_B = 1.5, 10
+_OUTPUT_LIMITS = ("--max-len-a", str(MAX_LEN_A), "--max-len-b", str(MAX_LEN_B))
 
 
 _NOTES = """\
 A line that is longer than the model takes (1,024 tokens or more, by architecture) becomes an empty line, and a warning
 names it; so does one where a translation reaches the limit of its length, 1.5 times that of the source and 10 tokens
-more. --max-len-a and --max-len-b say otherwise; who gives one of them has fairseq's default of the other, 0 and 200.
+more unless --max-len-a and --max-len-b say otherwise.
 Tokenisation, lower-casing and BPE are those of preparation.json in the prepared data."""
 
 
@@ -98,7 +98,7 @@ def translate(
         InputError: fairseq-interactive refuses an option, fails, or leaves a line untranslated.
     """
     preparation = data.pairs
-    extra = [*_limits(extra), *extra]
+    extra = [*_OUTPUT_LIMITS, *extra]
     longest = fairseq_commands.whole_number(extra, "--max-source-positions") or longest
     lines = list_of_texts("translate", lines)
     encoded = [preparation.encode_source(line) for line in lines]
@@ -131,7 +131,7 @@ def translate(
     for number, sentence, hypothesis in zip(numbers, sentences, found, strict=True):
         most = longest_output(extra, len(sentence.split()) + 1)
         if len(hypothesis.log_probabilities) > most:
-            warn(f"the translation of line {number} ends at {most:,} tokens, its limit; give a larger --max-len-b")
+            warn(f"the translation of line {number} ends at {most:,} tokens, its limit; raise --max-len-b")
     text = (preparation.detokenize_target(preparation.decode_target(hypothesis.pieces)) for hypothesis in found)
     return [next(text) if sentence else "" for sentence in encoded]
 
@@ -143,16 +143,9 @@ def longest_output(extra: Sequence[str], length: int) -> int:
         extra: the options of fairseq-interactive, ``--max-len-a`` and ``--max-len-b`` among them
         length: of the source, with the end of the sentence
     """
-    limits = [*_limits(extra), *extra]
-    slope, constant = (float(fairseq_commands.option(limits, name) or "") for name in _LIMITS)
+    extra = [*_OUTPUT_LIMITS, *extra]
+    slope, constant = (float(fairseq_commands.option(extra, name) or 0) for name in ("--max-len-a", "--max-len-b"))
     return int(slope * length + constant)
-
-
-def _limits(extra: Sequence[str]) -> list[str]:
-    """The limits of the output's length that the options leave open."""
-    given = [name for name in _LIMITS if fairseq_commands.option(extra, name) is not None]
-    defaults = _FAIRSEQ_LIMITS if given else _LIMITS
-    return [part for name, value in defaults.items() if name not in given for part in (name, value)]
 
 
 def warn(what: str) -> None:
