@@ -65,7 +65,8 @@ class RDropCriterion(OutputCrossEntropyCriterion):
             features, _ = model(**inputs, features_only=True)
             loss, nll_loss = self.of_features(model, features, target)
             weight, bias = model.decoder.output_parameters()
-            divergence = self._in_chunks(*features.chunk(2), weight, bias, sample["target"])
+            first, second = features.chunk(2)
+            divergence = self._divergence_in_chunks(first, second, weight, bias, sample["target"])
         else:
             net_output = model(**inputs)
             log_probabilities = model.get_normalized_probs(net_output, log_probs=True)
@@ -77,7 +78,9 @@ class RDropCriterion(OutputCrossEntropyCriterion):
         size, logged = self.logged(sample, loss / 2, nll_loss / 2)
         return loss / 2 + self.weight / 2 * divergence, size, logged
 
-    def _in_chunks(self, first: Tensor, second: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor) -> Tensor:
+    def _divergence_in_chunks(
+        self, first: Tensor, second: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor
+    ) -> Tensor:
         """The divergence of what features (B, T, E) of two passes say, summed over the real tokens of target (B, T).
 
         Tables of tokens by vocabulary exist for some tokens at a time: those of a chunk are made again where their

@@ -32,7 +32,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 import torch
 from fairseq.data import Dictionary
@@ -215,8 +215,8 @@ class DoublePathEncoder(FairseqEncoder):
     @property
     def summary_sizes(self) -> dict[str, Sequence[int]]:
         """Of each path that has summaries for a recurrent decoder, their widths."""
-        sizes = {name: path.summary_sizes for name, path in self.paths.items()}
-        return {name: of_path for name, of_path in sizes.items() if of_path}
+        paths = cast("Mapping[str, EncoderPath]", self.paths)
+        return {name: path.summary_sizes for name, path in paths.items() if path.summary_sizes}
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused: Any) -> dict[str, list[Tensor]]:
         """Encodes a batch.
@@ -417,7 +417,9 @@ def _kinds(cfg: DoublePathConfig, side: str) -> list[PathKind]:
     return [PATH_KINDS[path] for path in _paths(cfg, side)]
 
 
-def _made(cfg: DoublePathConfig, side: str, kind: PathKind, fusion: Fusion | None = None) -> EncoderPath | DecoderPath:
+def _made(
+    cfg: DoublePathConfig, side: str, kind: PathKind, fusion: Fusion | None = None
+) -> EncoderPath | DecoderPath[Any]:
     """A path of a side; the decoder's has a fusion.
 
     Raises:

@@ -27,6 +27,7 @@ class Positions(nn.Embedding):
         self, longest: int, embed_dim: int, padding_idx: int, is_sinusoidal: bool = False, shift: int = 0
     ) -> None:
         super().__init__(longest + padding_idx + 1, embed_dim, padding_idx)
+        self.padding_idx: int = padding_idx
         self.max_positions = longest
         self.shift = shift
         if is_sinusoidal:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -93,8 +93,14 @@ class Fusion:
     summary_sizes: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
-class DecoderPath(nn.Module, ABC):
-    """A stack of causal layers, which attend to every path of the encoder and fuse what they get by a gate."""
+State = TypeVar("State", bound=LayerState)
+
+
+class DecoderPath(nn.Module, ABC, Generic[State]):
+    """A stack of causal layers, which attend to every path of the encoder and fuse what they get by a gate.
+
+    For a type checker it is generic in the state of its layers.
+    """
 
     @abstractmethod
     def forward(
@@ -102,7 +108,7 @@ class DecoderPath(nn.Module, ABC):
         embedded: Tensor,
         memories: Mapping[str, Memory],
         real: Tensor | None = None,
-        states: Sequence[LayerState] | None = None,
+        states: Sequence[State] | None = None,
         need_attention: bool = False,
     ) -> PathOutput:
         """Decodes T positions of each sentence, the first ones or those after ``states``.

@@ -91,7 +91,7 @@ class ConvolutionalLayerState(NamedTuple):
         return self._replace(inputs=self.inputs.index_select(0, rows))
 
 
-class ConvolutionalDecoderPath(DecoderPath):
+class ConvolutionalDecoderPath(DecoderPath[ConvolutionalLayerState]):
     """Causal convolutions, each followed by the gated attention to the encoder's paths.
 
     In each layer: z' = GLU(conv(dropout(z))), z' = (z' + ctx) sqrt(0.5), z = (z' + z) sqrt(0.5).

@@ -8,7 +8,7 @@ scale of 1, it is ``recurrent_seq2seq`` with ``--decoder-attention output`` and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -20,7 +20,7 @@ from ...kernels.dropout import dropout
 from ..attention import AdditiveAttention, Memory, by_sentence
 from ..dropout import Dropout
 from ..linear import Linear
-from ..recurrent.contract import RecurrentState, Step
+from ..recurrent.contract import RecurrentState
 from ..recurrent.registry import option
 from ..recurrent.stack import RecurrentStack, initial_states, of_levels, reorder_states
 from .contract import DecoderPath, EncoderOutput, EncoderPath, Fusion, PathOutput, path_output, without_padding
@@ -84,7 +84,7 @@ class RecurrentPathState(NamedTuple):
 
     layers: tuple[RecurrentState, ...]
     keys: dict[str, Tensor]
-    step: Step[tuple[RecurrentState, ...]] | None = None
+    step: Callable[[Tensor, Sequence[RecurrentState]], tuple[Tensor, tuple[RecurrentState, ...]]] | None = None
 
     def reorder(self, rows: Tensor, sentences: Tensor | None) -> RecurrentPathState:
         """As :meth:`.LayerState.reorder`."""
@@ -94,7 +94,7 @@ class RecurrentPathState(NamedTuple):
         return RecurrentPathState(reorder_states(self.layers, rows), keys, self.step)
 
 
-class RecurrentDecoderPath(DecoderPath):
+class RecurrentDecoderPath(DecoderPath[RecurrentPathState]):
     """Recurrent layers, above them the gated attention to the encoder's paths, and a readout of all three.
 
     h = the top layer's output, z = tanh(W [h; ctx; E]).

@@ -6,12 +6,14 @@ parameters.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from ..attention import AdditiveAttention, ConvolutionalAttention, MultiHeadAttention
 from ..convolution import GatedConvolution
+from ..recurrent.contract import RecurrentState
 from .convolutional import ConvolutionalDecoderPath, ConvolutionalEncoderPath
 from .gate import ScalarGate
 from .recurrent import RecurrentDecoderPath, RecurrentEncoderPath
@@ -186,12 +188,13 @@ def recurrent_decoder(
 ) -> Decoded:
     """As :func:`convolutional_decoder`; summaries are those of :func:`recurrent_encoder`, if it is one of the paths."""
     starts = summaries or [memories[path.start].mean(dim=0)]
-    states = []
+    first = []
     for i, layer in enumerate(path.stack.layers):
         start = starts[min(i, len(starts) - 1)]
-        h0 = torch.tanh(path.initial_hidden[i].weight @ start + path.initial_hidden[i].bias)
-        c0 = path.initial_memory[i].weight @ start + path.initial_memory[i].bias if layer.has_cell_state else None
-        states.append(layer.initial_state(1, h0[None], None if c0 is None else c0[None]))
+        h0 = torch.tanh(path.initial_hidden[i](start))
+        c0 = path.initial_memory[i](start)[None] if layer.has_cell_state else None
+        first.append(layer.initial_state(1, h0[None], c0))
+    states: Sequence[RecurrentState] = first
     gates: list[dict[str, Tensor]] = []
     weights: dict[str, list[Tensor]] = {name: [] for name in memories}
     outputs = []

@@ -60,7 +60,7 @@ class PathKind:
     description: str
     options: type
     make_encoder: Callable[[Any, PathSizes], EncoderPath]
-    make_decoder: Callable[[Any, PathSizes, Fusion], DecoderPath]
+    make_decoder: Callable[[Any, PathSizes, Fusion], DecoderPath[Any]]
     shared_options: tuple[str, ...] = ()
     is_normalized: bool = False
     has_recurrent_layers: bool = False

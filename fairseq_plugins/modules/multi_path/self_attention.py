@@ -122,7 +122,7 @@ class SelfAttentionLayerState(NamedTuple):
         return SelfAttentionLayerState(self.keys.index_select(0, rows), self.values.index_select(0, rows), memories)
 
 
-class SelfAttentionDecoderPath(DecoderPath):
+class SelfAttentionDecoderPath(DecoderPath[SelfAttentionLayerState]):
     """Pre-norm transformer layers whose attention to the encoder's paths is gated, and a final layer norm.
 
     Args:
