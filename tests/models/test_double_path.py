@@ -286,9 +286,9 @@ def test_the_contexts_that_a_gate_fuses_start_at_one_scale() -> None:
     torch.manual_seed(0)
     source, target = torch.randint(4, 500, (3, 20)), torch.randint(4, 500, (3, 20))
 
-    def ratios(cross_memory: str) -> dict[str, list[float]]:
-        """Other to own context, in each layer of each path."""
-        cfg = DoublePathConfig(cross_memory=cross_memory)
+    def ratios(cross_memory: str, paths: str = "cnn,san") -> dict[str, list[float]]:
+        """Other to own contexts, in each layer of each path."""
+        cfg = DoublePathConfig(cross_memory=cross_memory, encoder_paths=paths, decoder_paths=paths)
         model = DoublePathModel.build_model(cfg, make_task(500)).eval()
         found: dict[str, list[float]] = {name: [] for name in model.decoder.paths}
         for name, path in model.decoder.paths.items():
@@ -296,13 +296,15 @@ def test_the_contexts_that_a_gate_fuses_start_at_one_scale() -> None:
             def keep(module: ScalarGate, inputs: tuple[Tensor, ...], _: object, name: str = name) -> None:
                 found[name] += [(other.std() / inputs[0].std()).item() for other in inputs[1:]]
 
-            for layer in path.layers:
-                layer.gate.register_forward_hook(keep)
+            for module in path.modules():
+                if isinstance(module, ScalarGate):
+                    module.register_forward_hook(keep)
         model.decoder(target, model.encoder(source))
         return found
 
-    matched, plain = ratios("matched"), ratios("plain")
-    assert all(0.4 < ratio < 2.5 for path in matched.values() for ratio in path), matched
+    for matched in ratios("matched"), ratios("matched", ALL):
+        assert all(0.4 < ratio < 2.5 for path in matched.values() for ratio in path), matched
+    plain = ratios("plain")
     assert min(plain["cnn"]) > 5 and max(plain["san"]) < 0.2, plain
 
 
