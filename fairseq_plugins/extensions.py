@@ -1,4 +1,4 @@
-"""Files of a user's own, which add metrics or recurrent layers. Standard library only.
+"""Files of a user's own, which add metrics, recurrent layers or paths. Standard library only.
 
 A configuration names them (``extensions: [my_metric.py]``), or the variable FAIRSEQ_PLUGINS_EXTENSIONS does, paths
 between colons (``os.pathsep``). A configuration's are put into the variable, so that fairseq's commands find them too:
@@ -20,9 +20,13 @@ from .errors import InputError
 
 VARIABLE = "FAIRSEQ_PLUGINS_EXTENSIONS"
 
-# Where these are, once they are imported: the options that models have of each layer, and the layers.
+# Where the options that models have of each layer and path are, once they are imported.
 _OPTIONS = f"{__package__}.models.options"
-_KINDS = f"{__package__}.modules.recurrent.registry"
+# And the registries of these, in which an extension may be the first to look: what is in them, module and name.
+_REGISTRIES = {
+    "recurrent layers": (f"{__package__}.modules.recurrent.registry", "RECURRENT_KINDS"),
+    "paths": (f"{__package__}.modules.multi_path.registry", "PATH_KINDS"),
+}
 
 
 def load() -> None:
@@ -62,27 +66,31 @@ def _import(path: Path) -> None:
     if specification is None or specification.loader is None:
         raise InputError(f"{path}: an extension is a Python file; give its name the ending .py")
     module = importlib.util.module_from_spec(specification)
-    models_are_made, kinds = _OPTIONS in sys.modules, set(_recurrent_kinds())
+    models_are_made = _OPTIONS in sys.modules
+    before = {what: set(_registry(what)) for what in _REGISTRIES}
     sys.modules[name] = module
     try:
         specification.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
         raise InputError(f"{_place(path, error)}: this extension cannot be imported: {_cause(error)}") from error
-    late = [kind for kind in _recurrent_kinds() if kind not in kinds]
-    if late and models_are_made:
+    late = {what: [kind for kind in _registry(what) if kind not in before[what]] for what in _REGISTRIES}
+    if any(late.values()) and models_are_made:
         del sys.modules[name]
-        for kind in late:
-            del _recurrent_kinds()[kind]
+        for what, kinds in late.items():
+            for kind in kinds:
+                del _registry(what)[kind]
+        named = " and ".join(f"{what} ({', '.join(kinds)})" for what, kinds in late.items() if kinds)
         raise InputError(
-            f"{path}: its recurrent layers ({', '.join(late)}) come after the models, whose options are made already; "
+            f"{path}: its {named} come after the models, whose options are made already; "
             f"name the file in {VARIABLE} before Python starts"
         )
 
 
-def _recurrent_kinds() -> dict[str, Any]:
-    """The registry of recurrent layers, which an extension may be the first to import."""
-    return sys.modules[_KINDS].RECURRENT_KINDS if _KINDS in sys.modules else {}
+def _registry(what: str) -> dict[str, Any]:
+    module, name = _REGISTRIES[what]
+    kinds: dict[str, Any] = getattr(sys.modules.get(module), name, {})
+    return kinds
 
 
 def _place(path: Path, error: Exception) -> str:

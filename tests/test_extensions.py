@@ -13,6 +13,7 @@ from fairseq_plugins import extensions
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import evaluate, train
+from fairseq_plugins.modules.multi_path import registry as path_registry
 from fairseq_plugins.modules.recurrent import registry
 from tests.commands import run_command
 
@@ -63,25 +64,33 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         extensions.load()
 
 
-def test_layers_that_come_after_the_models_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+OWN_KINDS = {
+    "recurrent layers": "from fairseq_plugins.modules import register_recurrent_kind\n"
+    "register_recurrent_kind('mine', Options, '')(print)\n",
+    "paths": "from fairseq_plugins.modules import PathKind, register_path\n"
+    "register_path(PathKind('mine', 'm', '', Options, print, print))\n",
+}
+
+
+@pytest.mark.parametrize("what", OWN_KINDS)
+def test_kinds_that_come_after_the_models_are_refused(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the refusal a checkpoint's options of such a layer would be dropped."""
     path = tmp_path / "mine.py"
-    path.write_text(
-        "from dataclasses import dataclass\n"
-        "from fairseq_plugins.modules import register_recurrent_kind\n"
-        "@dataclass\n"
-        "class Options:\n"
-        "    pass\n"
-        "register_recurrent_kind('mine', Options, '')(print)\n"
-    )
-    monkeypatch.setattr(registry, "RECURRENT_KINDS", dict(registry.RECURRENT_KINDS))
+    options = "from dataclasses import dataclass\n@dataclass\nclass Options:\n    pass\n"
+    path.write_text(options + OWN_KINDS[what])
+    module, name = (registry, "RECURRENT_KINDS") if what == "recurrent layers" else (path_registry, "PATH_KINDS")
+    kinds = dict(getattr(module, name))
+    monkeypatch.setattr(module, name, kinds)
     monkeypatch.setitem(sys.modules, "fairseq_plugins.models.options", ModuleType("options"))
     for _ in range(2):
-        with pytest.raises(InputError, match=r"mine.py: its recurrent layers \(mine\) come after the models, .*before"):
+        with pytest.raises(InputError, match=rf"mine.py: its {what} \(mine\) come after the models, .*before"):
             extensions.add([path])
+        assert "mine" not in kinds
     monkeypatch.delitem(sys.modules, "fairseq_plugins.models.options")
     extensions.load()
-    assert "mine" in registry.RECURRENT_KINDS
+    assert "mine" in kinds
 
 
 @pytest.mark.system

@@ -26,8 +26,8 @@ class Alignment:
     Attributes:
         source: S words
         target: T words
-        flows: T rows of S weights that sum to 1: by ``cc``, ``ca``, ``ac``, ``aa`` (decoder path, then encoder path)
-            for DPN-S2S, else ``attention``
+        flows: T rows of S weights that sum to 1: by ``cc``, ``ca``, … (decoder path, then encoder path) for DPN-S2S,
+            else ``attention``
     """
 
     source: list[str]

@@ -13,7 +13,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from ..decoding.translation import Sentence, TranslationModel
-from .flows import FLOWS, GATES
+from .flows import FLOWS, gate_label, gates_of
 from .forced_decoding import (
     Reading,
     add_model_arguments,
@@ -22,7 +22,7 @@ from .forced_decoding import (
 )
 from .result import Analysis, Panel
 
-# A mean gate nearer than this to 0 or 1 is shut; an entropy nearer than this to that of uniform weights says nothing.
+# A mean share below this is none; an entropy nearer than this to that of uniform weights says nothing.
 SHUT = 0.01
 UNIFORM_MARGIN = 0.02
 
@@ -41,8 +41,8 @@ class Focus(NamedTuple):
 
     Attributes:
         entropy: of each flow, in nats
-        gates: of DPN-S2S: the mean share of the other encoder path in each layer of ``cnn`` and ``san``, and that of
-            the SAN path in the ``output``
+        gates: of DPN-S2S: ``cnn.san``: the mean share of the SAN encoder in each layer of the CNN path;
+            ``output.san``: that of the SAN path in the output
         uniform: the entropy of looking everywhere alike, in nats: the mean of ln S over the sentences
     """
 
@@ -58,13 +58,13 @@ class Focus(NamedTuple):
             for name, value in self.entropy.items()
             if value > (1 - UNIFORM_MARGIN) * self.uniform
         ]
-        for name, layers in self.gates.items():
-            for layer, share in enumerate(layers, 1):
-                if not SHUT < share < 1 - SHUT:
-                    which = GATES[name].partition(",")[0] + ("" if name == "output" else f", layer {layer}")
-                    found.append(
-                        f"{which}: shut, at {share:.4f}: one of the two that it fuses has no effect and learns nothing"
-                    )
+        for gate in gates_of(list(self.entropy), self.gates):
+            found += [
+                f"{gate.label}: shut for {gate.label_of(path)}, whose share is {share:.4f}: it has no effect and "
+                "learns nothing"
+                for path, share in gate.shares.items()
+                if share < SHUT
+            ]
         return found
 
 
@@ -115,7 +115,9 @@ def run(arguments: argparse.Namespace) -> Analysis:
     found = focus(trained, pairs)
     lines = [f"{FLOWS.get(name, name)}: {value:.3f} nats" for name, value in found.entropy.items()]
     lines.append(f"uniform weights: {found.uniform:.3f} nats")
-    lines += [f"{GATES[name]}: {', '.join(f'{share:.3f}' for share in layers)}" for name, layers in found.gates.items()]
+    lines += [
+        f"{gate_label(name)}: {', '.join(f'{share:.3f}' for share in layers)}" for name, layers in found.gates.items()
+    ]
     lines += [f"warning: {warning}" for warning in found.warnings()]
     numbers = {
         "checkpoint": str(arguments.checkpoint),
@@ -126,4 +128,4 @@ def run(arguments: argparse.Namespace) -> Analysis:
         "gates": found.gates,
         "warnings": found.warnings(),
     }
-    return Analysis(numbers, [Panel(found.entropy)], "\n".join(lines))
+    return Analysis(numbers, [Panel(found)], "\n".join(lines))

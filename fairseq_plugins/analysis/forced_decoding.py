@@ -32,10 +32,10 @@ class Reading(NamedTuple):
     """Where each of T target tokens looks among S source tokens, the ends of sentence included.
 
     Attributes:
-        flows: weights (T, S): ``cc``, ``ca``, ``ac`` and ``aa`` where DPN-S2S has them (means over layers and heads),
-            ``attention`` of any other model
-        gates: of DPN-S2S, where it has them: the share of the other encoder path in each layer of ``cnn`` and ``san``
-            (T, layers), and that of the SAN path in the ``output`` (T, 1)
+        flows: weights (T, S): ``cc``, ``ca``, … where DPN-S2S has them (means over layers and heads), ``attention`` of
+            any other model
+        gates: of DPN-S2S, where it has them: ``cnn.san``, the share of the SAN encoder in each layer of the CNN path
+            (T, layers), …, and ``output.san``, that of the SAN path in the output (T, 1)
     """
 
     flows: dict[str, Tensor]

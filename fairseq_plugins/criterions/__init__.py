@@ -4,6 +4,12 @@ from .. import register
 
 register()
 
-from . import activation_regularization, output_cross_entropy, ranking_hinge, sequence_classification  # noqa: E402
+from . import (  # noqa: E402
+    activation_regularization,
+    output_cross_entropy,
+    r_drop,
+    ranking_hinge,
+    sequence_classification,
+)
 
-__all__ = ["activation_regularization", "output_cross_entropy", "ranking_hinge", "sequence_classification"]
+__all__ = ["activation_regularization", "output_cross_entropy", "r_drop", "ranking_hinge", "sequence_classification"]

@@ -61,10 +61,18 @@ class OutputCrossEntropyCriterion(FairseqCriterion):
     ) -> tuple[Tensor, int, dict[str, Any], dict[str, Any]]:
         """What :meth:`forward` returns, and what the model gave beside its features."""
         features, extra = model(**sample["net_input"], features_only=True)
+        loss, nll_loss = self.of_features(model, features, sample["target"])
+        return loss, *self.logged(sample, loss, nll_loss), extra
+
+    def of_features(self, model: BaseFairseqModel, features: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """The summed losses, with smoothing and without, of features (B, T, E) against target (B, T)."""
         weight, bias = model.decoder.output_parameters()
-        loss, nll_loss = output_cross_entropy(
-            features.flatten(0, 1), weight, bias, sample["target"].flatten(), self.padding_idx, self.label_smoothing
+        return output_cross_entropy(
+            features.flatten(0, 1), weight, bias, target.flatten(), self.padding_idx, self.label_smoothing
         )
+
+    def logged(self, sample: dict[str, Any], loss: Tensor, nll_loss: Tensor) -> tuple[int, dict[str, Any]]:
+        """The number that gradients are divided by, and what is logged of a batch with these losses."""
         sample_size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
         logged = {
             "loss": loss.data,
@@ -73,7 +81,7 @@ class OutputCrossEntropyCriterion(FairseqCriterion):
             "nsentences": sample["target"].size(0),
             "sample_size": sample_size,
         }
-        return loss, sample_size, logged, extra
+        return sample_size, logged
 
     reduce_metrics = LabelSmoothedCrossEntropyCriterion.reduce_metrics
 

@@ -8,7 +8,7 @@ import logging
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -94,6 +94,17 @@ class BatchOptions:
         """Those among the options that fairseq's parser made."""
         multiple, seed = parsed.required_batch_size_multiple, parsed.seed
         return cls(parsed.max_tokens, parsed.batch_size, multiple, parsed.num_workers, parsed.fp16, seed)
+
+    def limited(self, tokens: int, dataset: FairseqDataset) -> BatchOptions:
+        """With so many tokens in a batch, or those of the largest example, where no option says how large one is."""
+        if self.max_tokens is not None or self.batch_size is not None:
+            return self
+        return replace(self, max_tokens=max(tokens, largest(dataset)))
+
+
+def largest(dataset: FairseqDataset) -> int:
+    """The tokens of the largest example."""
+    return max(map(dataset.num_tokens, range(len(dataset))), default=0)
 
 
 @dataclass(frozen=True)
@@ -223,8 +234,7 @@ class TrainedModel:
         Raises:
             InputError: an example is larger than a batch may be.
         """
-        longest = max(map(dataset.num_tokens, range(len(dataset))), default=0)
-        if options.max_tokens is not None and longest > options.max_tokens:
+        if options.max_tokens is not None and (longest := largest(dataset)) > options.max_tokens:
             raise InputError(
                 f"--max-tokens {options.max_tokens}: an example has {longest:,} tokens, which no batch can hold; say "
                 f"at least {longest}"

@@ -44,6 +44,9 @@ from .trained_model import (
 
 SOURCE_TOKENS = 4000
 """In a batch of text that is translated: larger ones are hardly faster (docs/speed.md)."""
+MAX_LEN_A, MAX_LEN_B = 1.5, 10
+"""A translation of text has at most so many tokens for each of its source's, and so many more. fairseq's own are 0 and
+200, so that a model that repeats words without end does so for 200 tokens."""
 SET_TOKENS = 12000
 """In a batch of a prepared set, as fairseq-generate has it."""
 
@@ -197,7 +200,8 @@ class TranslationModel(TrainedModel):
             TypeError: ``lines`` is one text, or one of them is no text.
             InputError: a sentence is longer than the models take.
         """
-        generation = GenerationConfig(beam=beam, lenpen=length_penalty, no_repeat_ngram_size=no_repeat_ngram_size)
+        limits = {"lenpen": length_penalty, "no_repeat_ngram_size": no_repeat_ngram_size}
+        generation = limited_generation(beam=beam, **limits)
         model = self.on(device)
         translations = model.translations(lines, GenerationOptions(generation))
         for place, length in translations.too_long.items():
@@ -230,10 +234,8 @@ class TranslationModel(TrainedModel):
         tokens = [self.source_dictionary.encode_line(line, add_if_not_exist=False).long() for line in sources]
         sizes = torch.tensor([len(line) for line in tokens])
         dataset = self.task.build_dataset_for_inference(tokens, sizes)
-        if options.batches.max_tokens is None and options.batches.batch_size is None:
-            # The batches of the training were for other ends, and shorter than a sentence may be.
-            batches = replace(options.batches, max_tokens=max(SOURCE_TOKENS, int(sizes.max())))
-            options = replace(options, batches=batches)
+        # The batches of the training were for other ends, and shorter than a sentence may be.
+        options = replace(options, batches=options.batches.limited(SOURCE_TOKENS, dataset))
         generated = Generated()
         texts, cut = [""] * len(encoded), {}
         for number, hypothesis in self.generate(dataset, options, generated, sources=sources):
@@ -284,7 +286,7 @@ class TranslationModel(TrainedModel):
             )
         ignored = generator.symbols_to_strip_from_output
         with replacing_unknown_words(generation.replace_unk) as replacement, flushed_denormals():
-            for batch in self.batches(dataset, options.batches, share):
+            for batch in self.batches(dataset, options.batches.limited(SET_TOKENS, dataset), share):
                 numbers = batch["id"].tolist()
                 if replacement is not None and sources is not None:
                     replacement.lines = [sources[number] for number in numbers]
@@ -336,6 +338,11 @@ class TranslationModel(TrainedModel):
         if self.preparation.tokenizer != "moses":
             return words
         return [word._replace(text=html.unescape(word.text)) for word in words]
+
+
+def limited_generation(**options: Any) -> GenerationConfig:
+    """fairseq's options of beam search, with our limit of a translation's length."""
+    return GenerationConfig(max_len_a=MAX_LEN_A, max_len_b=MAX_LEN_B, **options)
 
 
 def load(path: str | Path, data: str | Path | None = None) -> TranslationModel:

@@ -16,7 +16,8 @@ from .command_line import standard_input, started
 
 _NOTES = """\
 A line that is longer than the model takes (1,024 tokens or more, by architecture) becomes an empty line, and a warning
-names it; so does one where a translation reaches the limit of its length, 200 tokens unless --max-len-b says otherwise.
+names it; so does one where a translation reaches the limit of its length, 1.5 times that of the source and 10 tokens
+more unless --max-len-a and --max-len-b say otherwise.
 Tokenisation, lower-casing and BPE are those of preparation.json in the prepared data."""
 
 
@@ -53,12 +54,13 @@ def main(arguments: Sequence[str]) -> None:
     load_extensions_of(paths.split(":"))  # before the models make options of the layers that there are
     register()  # before anything imports fairseq's parts
     from ..decoding.trained_model import data_of
-    from ..decoding.translation import GenerationOptions, TranslationModel
+    from ..decoding.translation import MAX_LEN_A, MAX_LEN_B, GenerationOptions, TranslationModel
     from ..patches.unknown_words import unknown_words_left
     from .fairseq_commands import decoding_options, device_of
 
     data = data_of(paths.split(":"), options.data)
-    further = ["--beam", str(options.beam), *extra]
+    limits = ["--max-len-a", str(MAX_LEN_A), "--max-len-b", str(MAX_LEN_B)]
+    further = ["--beam", str(options.beam), *limits, *extra]
     generation = GenerationOptions.of(*decoding_options("generate", data, {}, further))
     model = TranslationModel.load(paths.split(":"), data.folder, device_of(options.gpus), generation.overrides)
     lines = standard_input("sentences")

@@ -1,50 +1,57 @@
-"""DPN-S2S: Song, Tan, He, Lu, Qin and Liu (2018), "Double Path Networks for Sequence to Sequence Learning".
+"""DPN-S2S: Song, Tan, He, Lu, Qin and Liu (2018), "Double Path Networks for Sequence to Sequence Learning", for any
+number of paths.
 
-A convolutional (``cnn``) and a self-attention (``san``) path on either side; every layer of a decoder path attends to
-every encoder path and fuses what it gets by a gate (Eq. 8 and 9); a gate fuses the decoder's paths (Eq. 10). Any
-non-empty subset of the paths on either side is a model (the paper's Table 4). The stacks: ``modules/double_path``.
+The paper has a convolutional (``cnn``) and a self-attention path (``san``) on either side; every layer of a decoder
+path attends to every encoder path and fuses what it gets by a gate (Eq. 8 and 9); a gate fuses the decoder's paths
+(Eq. 10).
+Any non-empty subset of the paths on either side is a model (the paper's Table 4). A recurrent path (``rnn``) can stand
+beside them, and a user's own (``modules/multi_path/registry.py``), which the paper leaves for future work: then the
+gates are a softmax over the paths.
 
 What the paper leaves open, and what is done here:
 
-- E = token embedding + learned position, with dropout, N(0, 0.1). The CNN paths read E, the SAN paths sqrt(d) E
-  (``--san-input-scale``): beside residual branches with weights U(-0.1, 0.1) words of 0.1 would be lost.
-- A decoder path reads the other encoder path's memory at its own scale (``--cross-memory``): the CNN decoder 0.1 M_a,
-  the SAN decoder M_c under a layer norm without parameters. As they are, the contexts that Eq. 9 fuses start at
-  standard deviations that differ by 10 to 20; while attention is uniform a context is mostly noise, and the gates turn
-  to the quieter one for good within a hundred updates.
+- E = token embedding + position, with dropout, N(0, 0.1). The CNN paths read E, the SAN paths sqrt(d) E
+  (``--san-input-scale``): beside residual branches with weights U(-0.1, 0.1) words of 0.1 would be lost. The recurrent
+  paths read 2 E (``--rnn-input-scale``), as RNNSearch's embeddings start at 0.2.
+- A decoder path reads an encoder path's memory at its own scale (``--cross-memory``): the CNN decoder 0.1 M_a, the SAN
+  decoder M_c under a layer norm without parameters. As they are, the contexts that Eq. 9 fuses start at standard
+  deviations that differ by 10 to 20; while attention is uniform a context is mostly noise, and the gates turn to the
+  quieter one for good within a hundred updates.
 - One self-attention layer to two convolutions ("depth consistency"); the stacks are otherwise independent.
 - The SAN paths' final layer norms start with gains of 1 (``--encoder-san-output-norm-init``,
   ``--decoder-san-output-norm-init``).
 - The gradient into the CNN encoder is divided by twice the CNN decoder's layers, as in ConvS2S.
 - With one decoder path Eq. 10 is left out, with one encoder path Eq. 9.
+- A decoder path's own memory is that of its kind; where the encoder has no path of its kind, the first one's.
 
 Symbols: B batch, S source tokens, T target tokens, d embedding size, V vocabulary.
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
-import math
-from collections.abc import Callable
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.dataclass import ChoiceEnum
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder, register_model
-from fairseq.modules import LearnedPositionalEmbedding, PositionalEmbedding
 from fairseq.modules.grad_multiply import GradMultiply
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
+from ..command_parser import flag
 from ..errors import InputError
 from ..kernels.dropout import dropout
 from ..modules.attention import Memory
 from ..modules.convolution import remove_weight_norm
-from ..modules.double_path.decoder import ConvolutionalDecoderPath, LayerState, PathOutput, SelfAttentionDecoderPath
-from ..modules.double_path.encoder import ConvolutionalEncoderPath, SelfAttentionEncoderPath, SelfAttentionOptions
-from ..modules.double_path.gate import PATHS, ScalarGate
 from ..modules.linear import Linear
-from ..modules.recurrent.registry import Needs
+from ..modules.multi_path.contract import DecoderPath, EncoderPath, Fusion, LayerState, PathOutput
+from ..modules.multi_path.gate import ScalarGate, fuse
+from ..modules.multi_path.registry import PATH_KINDS, PathKind, PathSizes, has_scale_of
+from ..modules.recurrent.registry import Needs, option_type
 from .beam_groups import regroup, reorder_encoder_out
 from .options import (
     EmbeddingOptions,
@@ -52,147 +59,126 @@ from .options import (
     build_embeddings,
     check_dropouts,
     check_effects,
+    check_layer_options,
     check_sharing,
     check_sizes,
     complete,
+    is_from_checkpoint,
     position_options,
+    recurrent_layer,
+    recurrent_layer_options,
     refuse_dropout,
+    refuse_layer_options,
     tie_output,
 )
+from .positions import Positions
 from .shown_attention import ShownAttention
 
 _CROSS_MEMORIES = ChoiceEnum(["matched", "plain"])
+_POSITIONS = ChoiceEnum(["learned", "sinusoidal"])
+_SIDES = ("encoder", "decoder")
 
 
-def _has_path(side: str, path: str) -> Needs:
-    """What the options of one path need."""
-    option = f"--{side}-paths"
-    return Needs(f"without {path} in {option}", lambda cfg: path in _paths(option, getattr(cfg, f"{side}_paths")))
+def _option_name(kind: PathKind, name: str, side: str) -> str:
+    """What fairseq calls an option of a kind on a side."""
+    return name if name in kind.shared_options else f"{side}_{name}"
 
 
-def _has_paths(text: str, are_met: Callable[[set[str], set[str]], bool]) -> Needs:
-    """What an option needs of the encoder's and the decoder's paths."""
-    return Needs(
-        text,
-        lambda cfg: are_met(
-            set(_paths("--encoder-paths", cfg.encoder_paths)), set(_paths("--decoder-paths", cfg.decoder_paths))
-        ),
-    )
+def path_options() -> type[FairseqDataclass]:
+    """What the paths can be asked for: made from the registry, where each option has its name, default and help."""
+    fields: list[tuple[str, Any, Any]] = []
+    for kind in PATH_KINDS.values():
+        for each in dataclasses.fields(kind.options):
+            is_shared = each.name in kind.shared_options
+            for sides in [_SIDES] if is_shared else [(side,) for side in _SIDES]:
+                text = each.metadata["help"] if is_shared else f"{sides[0]}: {each.metadata['help']}"
+                metadata = {"help": text, "needs": _has_path(sides, kind.name)}
+                name = _option_name(kind, each.name, sides[0])
+                choices = each.metadata.get("choices")
+                of_type = ChoiceEnum(choices) if choices else option_type(kind.options, each.name)
+                if each.default is None:
+                    of_type = Optional[of_type]  # noqa: UP045
+                fields.append((name, of_type, field(default=each.default, metadata=metadata)))
+    return dataclasses.make_dataclass("PathOptions", fields, bases=(FairseqDataclass,))
 
 
-_HAS_SELF_ATTENTION = _has_paths(
-    "without san in --encoder-paths or --decoder-paths", lambda encoder, decoder: "san" in encoder | decoder
-)
+def _has_path(sides: Iterable[str], path: str) -> Needs:
+    """What the options of a path need."""
+    options = " or ".join(f"--{side}-paths" for side in sides)
+    return Needs(f"without {path} in {options}", lambda cfg: any(path in _paths(cfg, side) for side in sides))
+
+
+def _has_gates(cfg: Any) -> bool:
+    return any(len(_paths(cfg, side)) > 1 for side in _SIDES)
+
+
+_GATES = Needs("without several --encoder-paths or several --decoder-paths, which gates fuse", _has_gates)
+_PATHS = ", ".join(f"{kind.name} ({kind.description})" for kind in PATH_KINDS.values())
 
 
 @dataclass
-class DoublePathConfig(EmbeddingOptions, SharingOptions, position_options(1024)):  # type: ignore[misc]  # fairseq wants one class of all options
+class DoublePathConfig(
+    EmbeddingOptions,
+    SharingOptions,
+    recurrent_layer_options("encoder", "decoder"),  # type: ignore[misc]  # fairseq wants one class of all options
+    path_options(),  # type: ignore[misc]  # fairseq wants one class of all options
+    position_options(1024),  # type: ignore[misc]  # fairseq wants one class of all options
+):
     """The options of ``double_path``; the sizes are those of IWSLT'14 German-English."""
 
-    encoder_paths: str = field(default="cnn,san", metadata={"help": "paths of the encoder: cnn, san or cnn,san"})
-    encoder_cnn_layers: int = field(
-        default=4, metadata={"help": "convolutions of the encoder's CNN path", "needs": _has_path("encoder", "cnn")}
+    encoder_paths: str = field(
+        default="cnn,san", metadata={"help": f"paths of the encoder, with commas between them: {_PATHS}"}
     )
-    encoder_kernel_width: int = field(
-        default=3, metadata={"help": "width of the encoder's convolutions, odd", "needs": _has_path("encoder", "cnn")}
-    )
-    encoder_san_layers: int = field(
-        default=2,
-        metadata={"help": "layers of the encoder's self-attention path", "needs": _has_path("encoder", "san")},
-    )
-    encoder_attention_heads: int = field(
-        default=4, metadata={"help": "heads of the encoder's self-attention", "needs": _has_path("encoder", "san")}
-    )
-    encoder_ffn_embed_dim: int = field(
-        default=1024, metadata={"help": "filter size of the encoder's SAN path", "needs": _has_path("encoder", "san")}
-    )
-    decoder_paths: str = field(default="cnn,san", metadata={"help": "paths of the decoder: cnn, san or cnn,san"})
-    decoder_cnn_layers: int = field(
-        default=4, metadata={"help": "convolutions of the decoder's CNN path", "needs": _has_path("decoder", "cnn")}
-    )
-    decoder_kernel_width: int = field(
-        default=3, metadata={"help": "width of the decoder's convolutions", "needs": _has_path("decoder", "cnn")}
-    )
-    decoder_san_layers: int = field(
-        default=2,
-        metadata={"help": "layers of the decoder's self-attention path", "needs": _has_path("decoder", "san")},
-    )
-    decoder_attention_heads: int = field(
-        default=4,
-        metadata={"help": "heads of every attention of the decoder's SAN path", "needs": _has_path("decoder", "san")},
-    )
-    decoder_ffn_embed_dim: int = field(
-        default=1024, metadata={"help": "filter size of the decoder's SAN path", "needs": _has_path("decoder", "san")}
+    decoder_paths: str = field(
+        default="cnn,san", metadata={"help": f"paths of the decoder, with commas between them: {_PATHS}"}
     )
     dropout: float = field(
-        default=0.1, metadata={"help": "probability of dropout on embeddings, convolutions' inputs and SAN sublayers"}
-    )
-    activation_dropout: float = field(
         default=0.1,
-        metadata={
-            "help": "probability of dropout after the ReLU of the SAN paths",
-            "needs": Needs(
-                _HAS_SELF_ATTENTION.text, lambda cfg: cfg.activation_dropout == 0 or _HAS_SELF_ATTENTION.are_met(cfg)
-            ),
-        },
+        metadata={"help": "probability of dropout on embeddings and in the paths (convolutions' inputs, sublayers)"},
     )
-    san_input_scale: Optional[float] = field(  # noqa: UP045
-        default=None,
-        metadata={
-            "help": "factor of the embeddings that the SAN paths read; default: the root of their size",
-            "needs": _HAS_SELF_ATTENTION,
-        },
+    path_dropout: float = field(
+        default=0.0,
+        metadata={"help": "probability that a gate goes without a path in training, by sentence", "needs": _GATES},
     )
     cross_memory: _CROSS_MEMORIES = field(  # type: ignore[valid-type]  # fairseq makes the class
         default="matched",
         metadata={
-            "help": "the other encoder path's output, as a decoder path reads it: at that path's own scale (matched), "
-            "or as it is (plain)",
-            "needs": _has_paths(
-                "without san in one of --encoder-paths and --decoder-paths and cnn in the other",
-                lambda encoder, decoder: any({"cnn", "san"} == {a, b} for a in encoder for b in decoder),
+            "help": "an encoder path's output, as a decoder path of another scale reads it: at that path's own scale "
+            "(matched), or as it is (plain)",
+            "needs": Needs(
+                "without an encoder path and a decoder path of different scales, such as san and cnn",
+                lambda cfg: not all(itertools.starmap(has_scale_of, _flows(cfg))),
             ),
-        },
-    )
-    encoder_san_output_norm_init: float = field(
-        default=1.0,
-        metadata={
-            "help": "gain of the final layer norm of the encoder's SAN path at the start",
-            "needs": _has_path("encoder", "san"),
-        },
-    )
-    decoder_san_output_norm_init: float = field(
-        default=1.0,
-        metadata={
-            "help": "gain of the final layer norm of the decoder's SAN path at the start",
-            "needs": _has_path("decoder", "san"),
         },
     )
     gate_gradient_scale: float = field(
-        default=1.0,
-        metadata={
-            "help": "factor of the gates' gradients; 0 keeps every gate at 0.5",
-            "needs": _has_paths(
-                "without two --encoder-paths or two --decoder-paths, which gates fuse",
-                lambda encoder, decoder: len(encoder) == 2 or len(decoder) == 2,
-            ),
-        },
+        default=1.0, metadata={"help": "factor of the gates' gradients; 0 keeps all shares equal", "needs": _GATES}
     )
     no_scale_cnn_gradient: bool = field(
         default=False,
         metadata={
             "help": "do not divide the gradient into the encoder's CNN path by twice the CNN decoder's layers",
-            "needs": _has_paths(
+            "needs": Needs(
                 "without cnn in --encoder-paths and --decoder-paths",
-                lambda encoder, decoder: "cnn" in encoder & decoder,
+                lambda cfg: all("cnn" in _paths(cfg, side) for side in _SIDES),
             ),
+        },
+    )
+    positions: _POSITIONS = field(  # type: ignore[valid-type]  # fairseq makes the class
+        default="learned", metadata={"help": "embeddings of the positions: learned, or sinusoidal as the transformer's"}
+    )
+    position_shift: int = field(
+        default=0,
+        metadata={
+            "help": "in training the positions of a sentence begin anywhere up to this one, so that a longer sentence "
+            "has none that are new"
         },
     )
 
 
 @register_model("double_path", dataclass=DoublePathConfig)
 class DoublePathModel(FairseqEncoderDecoderModel):
-    """Two encoder paths, gated cross attention, two decoder paths; see the head of this file."""
+    """Encoder paths, gated cross attention, decoder paths; see the head of this file."""
 
     @classmethod
     def build_model(cls, cfg: DoublePathConfig, task: FairseqTask) -> "DoublePathModel":
@@ -204,14 +190,13 @@ class DoublePathModel(FairseqEncoderDecoderModel):
             cfg, task, lambda dictionary, _: _embedding(dictionary, cfg.encoder_embed_dim)
         )
         encoder = DoublePathEncoder(task.source_dictionary, encoder_embed, cfg)
-        return cls(encoder, DoublePathDecoder(task.target_dictionary, decoder_embed, cfg))
+        return cls(encoder, DoublePathDecoder(task.target_dictionary, decoder_embed, cfg, encoder.summary_sizes))
 
     def show_attention(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> ShownAttention:
         """The attention flows and the gates, as :meth:`DoublePathDecoder.forward` names them."""
         encoded = self.encoder(src_tokens, src_lengths)
         _, extra = self.decoder(prev_output_tokens, encoded, need_attention_flows=True)
-        gates = {name: values.unsqueeze(-1) if name == "output" else values for name, values in extra["gates"].items()}
-        return ShownAttention(extra["flows"], gates)
+        return ShownAttention(extra["flows"], extra["gates"])
 
 
 class DoublePathEncoder(FairseqEncoder):
@@ -219,21 +204,19 @@ class DoublePathEncoder(FairseqEncoder):
 
     def __init__(self, dictionary: Dictionary, embed_tokens: nn.Embedding, cfg: DoublePathConfig) -> None:
         super().__init__(dictionary)
-        size = cfg.encoder_embed_dim
         self.padding_idx = dictionary.pad()
         self.dropout = cfg.dropout
         self.embed_tokens = embed_tokens
-        self.embed_positions = _positions(cfg.max_source_positions, size, self.padding_idx)
-        self.paths = nn.ModuleDict()
-        for path in _paths("--encoder-paths", cfg.encoder_paths):
-            if path == "cnn":
-                self.paths[path] = ConvolutionalEncoderPath(
-                    size, cfg.encoder_cnn_layers, cfg.encoder_kernel_width, cfg.dropout
-                )
-            else:
-                self.paths[path] = SelfAttentionEncoderPath(_self_attention(cfg, "encoder"))
-        scaled = "cnn" in _paths("--decoder-paths", cfg.decoder_paths) and not cfg.no_scale_cnn_gradient
+        self.embed_positions = _positions(cfg, cfg.max_source_positions, self.padding_idx)
+        self.paths = nn.ModuleDict({kind.name: _made(cfg, "encoder", kind) for kind in _kinds(cfg, "encoder")})
+        scaled = "cnn" in _paths(cfg, "decoder") and not cfg.no_scale_cnn_gradient
         self.cnn_gradient_scale = 1 / (2 * cfg.decoder_cnn_layers) if scaled else 1.0
+
+    @property
+    def summary_sizes(self) -> dict[str, Sequence[int]]:
+        """Of each path that has summaries for a recurrent decoder, their widths."""
+        paths = cast("Mapping[str, EncoderPath]", self.paths)
+        return {name: path.summary_sizes for name, path in paths.items() if path.summary_sizes}
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused: Any) -> dict[str, list[Tensor]]:
         """Encodes a batch.
@@ -243,9 +226,10 @@ class DoublePathEncoder(FairseqEncoder):
             src_lengths: not needed; the padding says it.
 
         Returns:
-            a dictionary of lists of tensors with the batch first: for each path (``cnn``, ``san``) its output
-            [(B, S, d)], and ``encoder_padding_mask`` [(B, S)], True at padding, both with positions as in
-            ``src_tokens``; and ``sentences`` [(B,)], where each row of the decoder finds its sentence in them.
+            a dictionary of lists of tensors with the batch first: for each path (``cnn``, ``san``, …) its output
+            (B, S, d) and its summaries (B, size), if it has some; ``encoder_padding_mask`` [(B, S)], True at padding;
+            positions are as in ``src_tokens``; and ``sentences`` [(B,)], where each row of the decoder finds its
+            sentence in them.
 
         Raises:
             InputError: more tokens than ``--max-source-positions``.
@@ -254,11 +238,14 @@ class DoublePathEncoder(FairseqEncoder):
         real = src_tokens.ne(self.padding_idx)
         x = self.embed_tokens(src_tokens) + self.embed_positions(src_tokens)
         x = dropout(x, self.dropout, self.training)
-        outputs = {name: path(x, real) for name, path in self.paths.items()}
-        if "cnn" in outputs and self.cnn_gradient_scale != 1:
-            outputs["cnn"] = GradMultiply.apply(outputs["cnn"], self.cnn_gradient_scale)
+        encoded = {}
+        for name, path in self.paths.items():
+            output, summaries = path(x, real)
+            if name == "cnn" and self.cnn_gradient_scale != 1:
+                output = GradMultiply.apply(output, self.cnn_gradient_scale)
+            encoded[name] = [output, *summaries]
         return {
-            **{name: [output] for name, output in outputs.items()},
+            **encoded,
             "encoder_padding_mask": [~real],
             "sentences": [torch.arange(real.size(0), device=real.device)],
         }
@@ -277,35 +264,27 @@ class DoublePathEncoder(FairseqEncoder):
 class DoublePathDecoder(FairseqIncrementalDecoder):
     """The decoder's paths, each on the same embeddings, and the gate that fuses them (Eq. 10)."""
 
-    def __init__(self, dictionary: Dictionary, embed_tokens: nn.Embedding, cfg: DoublePathConfig) -> None:
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        embed_tokens: nn.Embedding,
+        cfg: DoublePathConfig,
+        summary_sizes: Mapping[str, Sequence[int]],
+    ) -> None:
         super().__init__(dictionary)
         size = cfg.decoder_embed_dim
         self.padding_idx = dictionary.pad()
         self.dropout = cfg.dropout
         self.need_attn = True
         self.embed_tokens = embed_tokens
-        self.embed_positions = _positions(cfg.max_target_positions, size, self.padding_idx)
-        encoder_paths = _paths("--encoder-paths", cfg.encoder_paths)
-        self.encoder_paths = encoder_paths
+        self.embed_positions = _positions(cfg, cfg.max_target_positions, self.padding_idx)
+        self.encoder_paths = _paths(cfg, "encoder")
         # fairseq's choices are no strings, though they look like them.
-        matches_memory = str(cfg.cross_memory) == "matched"
-        self.paths = nn.ModuleDict()
-        for path in _paths("--decoder-paths", cfg.decoder_paths):
-            if path == "cnn":
-                self.paths[path] = ConvolutionalDecoderPath(
-                    size,
-                    cfg.decoder_cnn_layers,
-                    cfg.decoder_kernel_width,
-                    cfg.dropout,
-                    encoder_paths,
-                    cfg.gate_gradient_scale,
-                    matches_memory,
-                )
-            else:
-                self.paths[path] = SelfAttentionDecoderPath(
-                    _self_attention(cfg, "decoder"), encoder_paths, cfg.gate_gradient_scale, matches_memory
-                )
-        self.gate = ScalarGate(size, cfg.gate_gradient_scale) if len(self.paths) == 2 else None
+        is_matched = str(cfg.cross_memory) == "matched"
+        fusion = Fusion(self.encoder_paths, is_matched, cfg.gate_gradient_scale, cfg.path_dropout, summary_sizes)
+        self.paths = nn.ModuleDict({kind.name: _made(cfg, "decoder", kind, fusion) for kind in _kinds(cfg, "decoder")})
+        paths = len(self.paths)
+        self.gate = ScalarGate(size, cfg.gate_gradient_scale, paths, cfg.path_dropout) if paths > 1 else None
         self.output_projection = Linear(size, len(dictionary))
         nn.init.zeros_(self.output_projection.bias)
         if not tie_output(cfg, self.output_projection, embed_tokens):
@@ -324,10 +303,11 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
 
         Returns:
             logits (B, T, V), T = 1 with ``incremental_state``, and a dictionary: ``attn`` [the mean of the attention
-            flows (B, T, S), or None in training]; with ``need_attention_flows`` also ``flows``: for each of the flows
-            ``cc``, ``ca``, ``ac``, ``aa`` that the model has (decoder path, then encoder path) the weights (B, T, S),
-            averaged over layers and heads, and ``gates``: the share of the other encoder path in each layer of ``cnn``
-            and ``san`` (B, T, layers), and the share of the SAN path in the ``output`` (B, T), where they exist.
+            flows (B, T, S), or None in training]; with ``need_attention_flows`` also ``flows``: for each flow ``cc``,
+            ``ca``, … (the letters of the decoder path, then of the encoder path) the weights (B, T, S), averaged over
+            layers and heads, and ``gates``: ``cnn.san`` is the share of the SAN encoder in each layer of the CNN path
+            (B, T, layers), ``output.san`` that of the SAN path in the output (B, T, 1); the share of the own path, or
+            of the first, is what is left.
 
         Raises:
             InputError: more tokens than ``--max-target-positions``.
@@ -359,7 +339,7 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
         embedded = dropout(self.embed_tokens(prev_output_tokens) + positions, self.dropout, self.training)
 
         source = ~encoder_out["encoder_padding_mask"][0]
-        memories = {path: Memory.of(encoder_out[path][0], source) for path in self.encoder_paths}
+        memories = {path: Memory.of(encoder_out[path][0], source, encoder_out[path][1:]) for path in self.encoder_paths}
         need_attn = self.need_attn and not self.training
         results = {
             name: path(embedded, memories, real, states.get(name), need_attn or need_attention_flows)
@@ -370,17 +350,13 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
             cached = {"states": states, "sentences": encoder_out["sentences"][0]}
             self.set_incremental_state(incremental_state, "decoder", cached)
 
-        if self.gate is None:
-            ((output, *_),), output_gate = results.values(), None
-        else:
-            output, output_gate = self.gate(results["cnn"].output, results["san"].output)
+        outputs = {name: result.output for name, result in results.items()}
+        output, shares = fuse(self.gate, outputs, own=next(iter(outputs)))
         flows = _attention_flows(results)
         extra: dict[str, Any] = {"attn": [torch.stack(list(flows.values())).mean(0) if need_attn else None]}
         if need_attention_flows:
-            gates = {name: result.gates for name, result in results.items() if result.gates is not None}
-            if output_gate is not None:
-                gates["output"] = output_gate.squeeze(-1)
-            extra |= {"flows": flows, "gates": gates}
+            gates = {f"{name}.{of}": share for name, result in results.items() for of, share in result.gates.items()}
+            extra |= {"flows": flows, "gates": gates | {f"output.{of}": share for of, share in shares.items()}}
         return output, extra
 
     def output_layer(self, features: Tensor, **unused: Any) -> Tensor:
@@ -414,42 +390,67 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
 
 
 def _attention_flows(results: dict[str, PathOutput]) -> dict[str, Tensor]:
-    letter = {"cnn": "c", "san": "a"}
     return {
-        letter[decoder_path] + letter[encoder_path]: weights
+        PATH_KINDS[decoder_path].letter + PATH_KINDS[encoder_path].letter: weights
         for decoder_path, result in results.items()
         for encoder_path, weights in result.attention.items()
     }
 
 
-def _paths(option: str, value: str) -> tuple[str, ...]:
-    """The paths that an option names, in the order of :data:`PATHS`."""
+def _paths(cfg: DoublePathConfig, side: str) -> tuple[str, ...]:
+    """The paths of a side, in the order of :data:`PATH_KINDS`."""
+    value = getattr(cfg, f"{side}_paths")
     names = [name.strip() for name in value.split(",") if name.strip()]
-    unknown = sorted(set(names) - set(PATHS))
+    unknown = sorted(set(names) - PATH_KINDS.keys())
     if unknown or not names:
         what = f"unknown path {unknown[0]!r}" if unknown else "no path"
-        raise InputError(f"{option} {value!r}: {what}; give cnn, san or cnn,san")
-    return tuple(path for path in PATHS if path in names)
+        raise InputError(f"--{side}-paths {value!r}: {what}; give one or several of {','.join(PATH_KINDS)}")
+    return tuple(path for path in PATH_KINDS if path in names)
+
+
+def _flows(cfg: DoublePathConfig) -> Iterator[tuple[str, str]]:
+    """Of each attention flow the path of the decoder and that of the encoder."""
+    return itertools.product(_paths(cfg, "decoder"), _paths(cfg, "encoder"))
+
+
+def _kinds(cfg: DoublePathConfig, side: str) -> list[PathKind]:
+    return [PATH_KINDS[path] for path in _paths(cfg, side)]
+
+
+def _made(
+    cfg: DoublePathConfig, side: str, kind: PathKind, fusion: Fusion | None = None
+) -> EncoderPath | DecoderPath[Any]:
+    """A path of a side; the decoder's has a fusion.
+
+    Raises:
+        InputError: the kind does not take its options.
+    """
+    names = {each.name: _option_name(kind, each.name, side) for each in dataclasses.fields(kind.options)}
+    options = kind.options(**{name: getattr(cfg, full_name) for name, full_name in names.items()})
+    sizes = PathSizes(getattr(cfg, f"{side}_embed_dim"), cfg.dropout)
+    if kind.has_recurrent_layers:
+        sizes = dataclasses.replace(sizes, recurrent_layer=recurrent_layer(cfg, side))
+    try:
+        if fusion is None:
+            return kind.make_encoder(options, sizes)
+        return kind.make_decoder(options, sizes, fusion)
+    except ValueError as error:
+        raise InputError(f"--{side}-paths {kind.name}: {error}") from error
 
 
 def _check(cfg: DoublePathConfig, task: FairseqTask) -> None:
-    for side in ("encoder", "decoder"):
-        paths = _paths(f"--{side}-paths", getattr(cfg, f"{side}_paths"))
-        names = ["embed_dim"]
-        names += ["cnn_layers", "kernel_width"] if "cnn" in paths else []
-        names += ["san_layers", "attention_heads", "ffn_embed_dim"] if "san" in paths else []
-        check_sizes(cfg, [f"{side}_{name}" for name in names])
-        size, heads = getattr(cfg, f"{side}_embed_dim"), getattr(cfg, f"{side}_attention_heads")
-        if "san" in paths and size % heads:
-            raise InputError(
-                f"--{side}-embed-dim {size} cannot be split among --{side}-attention-heads {heads}: choose a multiple"
-            )
+    for side in _SIDES:
+        check_sizes(cfg, [f"{side}_embed_dim"])
+        for kind in _kinds(cfg, side):
+            for each in dataclasses.fields(kind.options):
+                name, least = _option_name(kind, each.name, side), each.metadata.get("minimum")
+                if least is not None and getattr(cfg, name) < least:
+                    raise InputError(f"{flag(name)} must be at least {least}, not {getattr(cfg, name)}")
     check_sizes(cfg, ("max_source_positions", "max_target_positions"))
-    check_dropouts(cfg, ("dropout", "activation_dropout"))
-    if cfg.gate_gradient_scale < 0:
-        raise InputError(f"--gate-gradient-scale must be at least 0, not {cfg.gate_gradient_scale}")
-    if "cnn" in _paths("--encoder-paths", cfg.encoder_paths) and cfg.encoder_kernel_width % 2 == 0:
-        raise InputError(f"--encoder-kernel-width must be odd, not {cfg.encoder_kernel_width}: its windows are centred")
+    check_dropouts(cfg, ("dropout", "activation_dropout", "path_dropout"))
+    for name in ("gate_gradient_scale", "position_shift"):
+        if getattr(cfg, name) < 0:
+            raise InputError(f"{flag(name)} must be at least 0, not {getattr(cfg, name)}")
     if cfg.encoder_embed_dim != cfg.decoder_embed_dim:
         raise InputError(
             f"--encoder-embed-dim {cfg.encoder_embed_dim} and --decoder-embed-dim {cfg.decoder_embed_dim} must be "
@@ -457,20 +458,21 @@ def _check(cfg: DoublePathConfig, task: FairseqTask) -> None:
         )
     check_sharing(cfg, task)
     check_effects(cfg, DoublePathConfig, task)
+    _check_recurrent_layers(cfg, task)
 
 
-def _self_attention(cfg: DoublePathConfig, side: str) -> SelfAttentionOptions:
-    size = getattr(cfg, f"{side}_embed_dim")
-    return SelfAttentionOptions(
-        size,
-        getattr(cfg, f"{side}_san_layers"),
-        getattr(cfg, f"{side}_attention_heads"),
-        getattr(cfg, f"{side}_ffn_embed_dim"),
-        cfg.dropout,
-        cfg.activation_dropout,
-        getattr(cfg, f"{side}_san_output_norm_init"),
-        math.sqrt(size) if cfg.san_input_scale is None else cfg.san_input_scale,
-    )
+def _check_recurrent_layers(cfg: DoublePathConfig, task: FairseqTask) -> None:
+    """Raises InputError if recurrent layers are asked for where no path has some, or asked for what they have not."""
+    if is_from_checkpoint(task):
+        return
+    recurrent = [side for side in _SIDES if any(kind.has_recurrent_layers for kind in _kinds(cfg, side))]
+    for side in _SIDES:
+        if side not in recurrent:
+            refuse_layer_options(cfg, f"--{side}-paths {getattr(cfg, f'{side}_paths')}", f"{side}_")
+    if recurrent:
+        check_layer_options(cfg, task, *recurrent)
+    else:
+        refuse_layer_options(cfg, "a network without such a path")
 
 
 def _check_length(side: str, tokens: Tensor, longest: int) -> None:
@@ -488,8 +490,7 @@ def _embedding(dictionary: Dictionary, embed_dim: int) -> nn.Embedding:
     return embedding
 
 
-def _positions(number: int, embed_dim: int, padding_idx: int) -> LearnedPositionalEmbedding:
-    positions = PositionalEmbedding(number, embed_dim, padding_idx, learned=True)
-    nn.init.normal_(positions.weight, std=0.1)
-    nn.init.zeros_(positions.weight[padding_idx])
-    return positions
+def _positions(cfg: DoublePathConfig, longest: int, padding_idx: int) -> Positions:
+    # fairseq's choices are no strings, though they look like them.
+    is_sinusoidal = str(cfg.positions) == "sinusoidal"
+    return Positions(longest, cfg.encoder_embed_dim, padding_idx, is_sinusoidal, cfg.position_shift)

@@ -148,9 +148,9 @@ def _idle(options: Any, layers: int) -> dict[str, Needs]:
 
 
 def _layers(cfg: Namespace | DictConfig, prefix: str) -> int:
-    """How many layers a side has; of a language model they are the decoder's."""
-    name = f"{prefix}layers"
-    layers: int = getattr(cfg, name if hasattr(cfg, name) else "decoder_layers")
+    """How many recurrent layers a side has; of a language model they are the decoder's."""
+    names = (f"{prefix}layers", f"{prefix}rnn_layers", "decoder_layers")
+    layers: int = next(getattr(cfg, name) for name in names if hasattr(cfg, name))
     return layers
 
 
@@ -225,11 +225,13 @@ def _refuse_idle(cfg: Namespace | DictConfig, idle: dict[str, tuple[Any, Needs]]
             raise InputError(f"{shown} has no effect {needs.text}: leave it out")
 
 
-def refuse_layer_options(cfg: Namespace | DictConfig, chosen: str) -> None:
-    """Raises InputError if recurrent layers or an option of theirs are asked for beside ``chosen``, which has none."""
-    given = [name for name in _options_by_name() if getattr(cfg, name) is not None]
-    if str(cfg.recurrent_layer) != recurrent_layer_options()().recurrent_layer:
-        given = ["recurrent_layer", *given]
+def refuse_layer_options(cfg: Namespace | DictConfig, chosen: str, prefix: str = "") -> None:
+    """Raises InputError if recurrent layers or an option of theirs are asked for, of a side where its ``prefix`` is
+    given, beside ``chosen``, which has none."""
+    given = [prefix + name for name in _options_by_name() if getattr(cfg, prefix + name) is not None]
+    layer = f"{prefix}recurrent_layer"
+    if hasattr(cfg, layer) and str(getattr(cfg, layer)) != recurrent_layer_options()().recurrent_layer:
+        given = [layer, *given]
     if given:
         raise InputError(f"{flag(given[0])} is of recurrent layers, and {chosen} has none: leave one of them out")
 

@@ -22,7 +22,7 @@ Symbols: B batch, S source tokens, T target tokens, E embedding size, H hidden s
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional
 
 import torch
 from fairseq.data import Dictionary
@@ -43,6 +43,7 @@ from ..modules import (
     reorder_states,
 )
 from ..modules.dropout import Dropout
+from ..modules.recurrent.stack import initial_states, of_levels
 from .beam_groups import regroup, reorder_encoder_out
 from .options import (
     PretrainedEmbeddingOptions,
@@ -62,8 +63,6 @@ from .options import (
     refuse_dropout,
     tie_output,
 )
-
-Level = TypeVar("Level")
 
 _DECODER_ATTENTIONS = ChoiceEnum(["input-feed", "output"])
 EMBED_INIT_STD = 0.2
@@ -215,7 +214,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         embed_dim = embed_tokens.embedding_dim
         self.embed_tokens = embed_tokens
         self.stack = _stack(cfg, "decoder", embed_dim + encoder_size if self.feeds_context else embed_dim)
-        layers = list(zip(self._layers, self._levels(summary_sizes), strict=True))
+        layers = list(zip(self._layers, of_levels(summary_sizes, len(self._layers)), strict=True))
         self.initial_hidden = nn.ModuleList(_linear(size, layer.output_size) for layer, size in layers)
         self.initial_memory = nn.ModuleList(
             _linear(size, layer.output_size) for layer, size in layers if layer.has_cell_state
@@ -341,17 +340,8 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
     def _initial_states(self, summaries: list[Tensor], sentences: Tensor) -> tuple[tuple[RecurrentState, ...], Tensor]:
         """The rows' states before the first token, and the first query: the top layer's h0 (B, H)."""
-        states = []
-        for i, (layer, of_sentences) in enumerate(zip(self._layers, self._levels(summaries), strict=True)):
-            summary = of_sentences.index_select(0, sentences)
-            h0 = torch.tanh(self.initial_hidden[i](summary))
-            c0 = self.initial_memory[i](summary) if layer.has_cell_state else None
-            states.append(layer.initial_state(summary.size(0), h0, c0))
-        return tuple(states), h0
-
-    def _levels(self, of_encoder: Sequence[Level]) -> list[Level]:
-        """What belongs to the encoder's levels, for each layer: the top one's where the encoder has fewer."""
-        return [of_encoder[min(i, len(of_encoder) - 1)] for i in range(len(self.stack.layers))]
+        levels = [level.index_select(0, sentences) for level in of_levels(summaries, len(self._layers))]
+        return initial_states(self._layers, self.initial_hidden, self.initial_memory, levels)
 
 
 def _stack(cfg: RecurrentSeq2SeqConfig, side: str, input_size: int, bidirectional: bool = False) -> RecurrentStack:

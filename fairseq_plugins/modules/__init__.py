@@ -4,11 +4,14 @@ from ..kernels.forget_scan import forget_scan
 from .attention import AdditiveAttention, ConvolutionalAttention, Memory, MultiHeadAttention
 from .attentive_pooling import AttentivePooling
 from .convolution import GatedConvolution
-from .double_path.decoder import ConvolutionalDecoderPath, SelfAttentionDecoderPath
-from .double_path.encoder import ConvolutionalEncoderPath, SelfAttentionEncoderPath, SelfAttentionOptions
-from .double_path.gate import ScalarGate
 from .highway import Highway
 from .linear import Linear
+from .multi_path.contract import DecoderPath, EncoderOutput, EncoderPath, Fusion, PathOutput
+from .multi_path.convolutional import ConvolutionalDecoderPath, ConvolutionalEncoderPath
+from .multi_path.gate import ScalarGate
+from .multi_path.recurrent import RecurrentDecoderPath, RecurrentEncoderPath
+from .multi_path.registry import PATH_KINDS, PathKind, PathSizes, register_path
+from .multi_path.self_attention import SelfAttentionDecoderPath, SelfAttentionEncoderPath, SelfAttentionOptions
 from .pooling import POOLINGS, Pooled, pool
 from .recurrent.contract import RecurrentNetwork, RecurrentOutput, RecurrentState
 from .recurrent.conventional import ConventionalRNN
@@ -24,6 +27,7 @@ from .regularization import LockedDropout, embedding_dropout
 from .word_vectors import CharacterEncoder, ContextEncoder
 
 __all__ = [
+    "PATH_KINDS",
     "POOLINGS",
     "RECURRENT_KINDS",
     "AdditiveAttention",
@@ -34,8 +38,12 @@ __all__ = [
     "ConvolutionalAttention",
     "ConvolutionalDecoderPath",
     "ConvolutionalEncoderPath",
+    "DecoderPath",
     "DilatedRNN",
     "DilatedRNNStack",
+    "EncoderOutput",
+    "EncoderPath",
+    "Fusion",
     "GatedConvolution",
     "HierarchicalMultiscaleRNN",
     "HigherOrderRNN",
@@ -46,7 +54,12 @@ __all__ = [
     "Memory",
     "MultiChannelRNN",
     "MultiHeadAttention",
+    "PathKind",
+    "PathOutput",
+    "PathSizes",
     "Pooled",
+    "RecurrentDecoderPath",
+    "RecurrentEncoderPath",
     "RecurrentKind",
     "RecurrentNetwork",
     "RecurrentOutput",
@@ -63,6 +76,7 @@ __all__ = [
     "mean_recurrent_length",
     "option",
     "pool",
+    "register_path",
     "register_recurrent_kind",
     "reorder_states",
 ]

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -86,14 +87,16 @@ class Memory(NamedTuple):
         output: (N, S, d).
         mask: (N, 1, 1, S), False at padding.
         scale: (N, 1, 1), the square root of the number of real tokens.
+        summaries: of each level (N, size), what a recurrent decoder starts from, where the path has some.
     """
 
     output: Tensor
     mask: Tensor
     scale: Tensor
+    summaries: tuple[Tensor, ...] = ()
 
     @classmethod
-    def of(cls, output: Tensor, real: Tensor) -> Memory:
+    def of(cls, output: Tensor, real: Tensor, summaries: Sequence[Tensor] = ()) -> Memory:
         """output (N, S, d), real (N, S), False at padding; whatever is at padding does not count.
 
         Raises:
@@ -103,7 +106,8 @@ class Memory(NamedTuple):
         check_mask("real", real, output)
         # Under a weight of 0 NaN would stay NaN.
         output = output.masked_fill(~real.unsqueeze(-1), 0)
-        return cls(output, real[:, None, None, :], real.sum(dim=1).to(output.dtype).sqrt().view(-1, 1, 1))
+        scale = real.sum(dim=1).to(output.dtype).sqrt().view(-1, 1, 1)
+        return cls(output, real[:, None, None, :], scale, tuple(summaries))
 
 
 def dot_product_attention(
@@ -171,7 +175,7 @@ class MultiHeadAttention(nn.Module):
         check_tensor("x", x, ("B", "T", self.size), self.query_projection.weight)
         check_tensor("keys", keys, ("N", self.heads, "S", self.size // self.heads), x)
         check_tensor("values", values, tuple(keys.shape), x)
-        query = self._split(_by_sentence(self.query_projection(x), keys.size(0)))
+        query = self._split(by_sentence(self.query_projection(x), keys.size(0)))
         context, weights = dot_product_attention(query, keys, values, mask, query.size(-1) ** -0.5, need_weights)
         context = self.out_projection(context.transpose(1, 2).reshape(x.shape))
         return context, None if weights is None else weights.mean(1).view(*x.shape[:2], -1)
@@ -227,7 +231,7 @@ class ConvolutionalAttention(nn.Module):
         check_tensor("the memory's output", memory.output, ("N", "S", size), x)
         in_weight, out_weight = self.projection_weights() if weights is None else weights
         query = (linear(x, in_weight, self.in_projection.bias) + embedded) * math.sqrt(0.5)
-        query = _by_sentence(query, memory.output.size(0)).unsqueeze(1)
+        query = by_sentence(query, memory.output.size(0)).unsqueeze(1)
         output = memory.output.unsqueeze(1)
         context, attention = dot_product_attention(query, output, output, memory.mask, self.memory_scale, need_weights)
         context = (context.squeeze(1) * (self.memory_scale * memory.scale)).view(x.shape)
@@ -239,7 +243,7 @@ class ConvolutionalAttention(nn.Module):
         return self.in_projection.weight, self.out_projection.weight
 
 
-def _by_sentence(query: Tensor, sentences: int) -> Tensor:
+def by_sentence(query: Tensor, sentences: int) -> Tensor:
     """(B, T, d) -> (N, B / N T, d): the rows of a sentence ask as so many positions of one row."""
     rows = query.size(0)
     if rows != sentences and (not sentences or rows % sentences):

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import AutoLocator, FuncFormatter, MaxNLocator
 
-from ..analysis.flows import FLOWS
+from ..analysis.flows import FLOWS, OUTPUT, Gate, gates_of, title
 from .style import INK, MARKERS, PALETTE, add_legend, style, system_colors
 
 if TYPE_CHECKING:  # importing them imports fairseq, which figures do not need
@@ -18,6 +19,7 @@ if TYPE_CHECKING:  # importing them imports fairseq, which figures do not need
     from ..analysis.boundaries import Boundaries
     from ..analysis.channel_attention import ChannelAttention
     from ..analysis.compare import ComparisonReport
+    from ..analysis.entropy import Focus
     from ..analysis.length import LengthReport
     from ..analysis.memory import NetworkMemory
     from ..analysis.seeds import SeedsReport
@@ -32,7 +34,8 @@ STEP = 0.42
 def draw_alignment(alignment: Alignment) -> Figure:
     """One panel for each flow: source words along the x-axis, target words along the y-axis, as in Figure 2."""
     names = list(alignment.flows)
-    columns = min(2, len(names))
+    # A row for each path of the decoder.
+    columns = len({name[1] for name in names}) if set(names) <= FLOWS.keys() else min(2, len(names))
     rows = -(-len(names) // columns)
     width = 1.1 + WORD * len(alignment.source)
     height = 1.1 + WORD * len(alignment.target)
@@ -170,19 +173,39 @@ def _mean(differences: np.ndarray, sign: int) -> float:
     return float(ahead.mean()) if len(ahead) else 0.0
 
 
-def draw_entropy(values: dict[str, float]) -> Figure:
-    """Bars, one for each flow."""
+def draw_focus(focus: Focus) -> Figure:
+    """The entropy of each flow; below it, where there are gates, the shares of what each fuses."""
+    gates = gates_of(list(focus.entropy), focus.gates)
+    heights = [0.9 + 0.45 * len(focus.entropy), *([1.2 + 0.3 * len(gates)] if gates else [])]
     with style():
-        figure = Figure(figsize=(5, 0.9 + 0.45 * len(values)), layout="constrained")
-        axis = figure.subplots()
-        names = [FLOWS.get(name, name) for name in values]
-        bars = axis.barh(names, list(values.values()), height=0.6, color=PALETTE[0])
+        figure = Figure(figsize=(5, sum(heights)), layout="constrained")
+        axis, *below = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+        names = [FLOWS.get(name, name) for name in focus.entropy]
+        bars = axis.barh(names, list(focus.entropy.values()), height=0.6, color=PALETTE[0])
         axis.bar_label(bars, fmt="%.3f", padding=4)
         axis.margins(x=0.15)
         axis.invert_yaxis()
         axis.set_xlabel("entropy of the alignments (nats)")
         axis.grid(visible=False, axis="y")
+        for axis in below:
+            _draw_gates(axis, gates)
     return figure
+
+
+def _draw_gates(axis: Axes, gates: Sequence[Gate]) -> None:
+    """A bar for each gate, cut into the shares of what it fuses."""
+    labels = [OUTPUT if gate.name == OUTPUT else f"{title(gate.name)}, layer {gate.layer}" for gate in gates]
+    paths = list(dict.fromkeys(path for gate in gates for path in gate.shares))
+    start = np.zeros(len(gates))
+    for path, color in zip(paths, PALETTE, strict=False):
+        shares = np.array([gate.shares.get(path, 0.0) for gate in gates])
+        axis.barh(labels, shares, left=start, height=0.6, color=color, label=title(path))
+        start += shares
+    axis.set_xlim(0, 1)
+    axis.invert_yaxis()
+    axis.set_xlabel("shares in the gates")
+    axis.grid(visible=False, axis="y")
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(paths))
 
 
 def draw_lengths(report: LengthReport) -> Figure:
@@ -293,7 +316,7 @@ DRAWINGS: dict[str, Callable[[Any], Figure]] = {
     "boundaries": draw_boundaries,
     "channel-attention": draw_channel_attention,
     "compare": draw_comparison,
-    "entropy": draw_entropy,
+    "entropy": draw_focus,
     "length": draw_lengths,
     "memory": draw_memories,
     "seeds": draw_seeds,

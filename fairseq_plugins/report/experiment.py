@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..analysis.flows import FLOWS, GATES
+from ..analysis.flows import FLOWS, gate_label
 from ..corpora.pairs import PairsPreparation
 from ..decoding.prepared_data import PreparedData
 from ..errors import InputError
@@ -232,7 +232,7 @@ def _attention(found: Mapping[str, Any]) -> list[ReportTable]:
     ]
     flows.append({"Attention": "looking everywhere alike", "Entropy (nats)": f"{attention['uniform']:.3f}"})
     gates = [
-        {"Gates": GATES[name], "Mean": ", ".join(f"{share:.3f}" for share in layers)}
+        {"Gates": gate_label(name), "Mean": ", ".join(f"{share:.3f}" for share in layers)}
         for name, layers in attention["gates"].items()
     ]
     warnings = [f"Warning: {warning}." for warning in attention["warnings"]]

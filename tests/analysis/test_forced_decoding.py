@@ -59,10 +59,10 @@ def test_batch_mates_do_not_change_attention(architecture: str) -> None:
             assert weights.shape == (LENGTHS[index][1] + 1, LENGTHS[index][0] + 1)
             torch.testing.assert_close(together[index].flows[name], weights, rtol=1e-6, atol=1e-8)
             torch.testing.assert_close(weights.sum(1), torch.ones_like(weights[:, 0]), rtol=1e-6, atol=1e-6)
-        assert list(gates) == (["cnn", "san", "output"] if architecture.startswith("dpn") else [])
+        assert list(gates) == (["cnn.san", "san.cnn", "output.san"] if architecture.startswith("dpn") else [])
         for name, values in gates.items():
             torch.testing.assert_close(together[index].gates[name], values, rtol=1e-6, atol=1e-8)
-            assert values.shape == (LENGTHS[index][1] + 1, {"cnn": 4, "san": 2, "output": 1}[name])
+            assert values.shape == (LENGTHS[index][1] + 1, {"cnn.san": 4, "san.cnn": 2, "output.san": 1}[name])
 
 
 def test_more_pairs_than_a_batch_holds() -> None:

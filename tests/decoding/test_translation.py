@@ -20,7 +20,7 @@ from fairseq.dataclass.configs import GenerationConfig
 import fairseq_plugins
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.decoding.prepared_data import PreparedData
-from fairseq_plugins.decoding.translation import Generated, GenerationOptions
+from fairseq_plugins.decoding.translation import Generated, GenerationOptions, limited_generation
 from fairseq_plugins.errors import InputError
 from tests.commands import CHECKOUT, output_lines, run_command, train_in_process
 from tests.conftest import TranslationData
@@ -111,26 +111,44 @@ def test_translations_are_those_of_the_scripts(work: Path) -> None:
     assert model.translate([""]) == [""]
 
 
+def never_ending(work: Path, folder: Path, by: float = 40) -> Path:
+    """The same model, which hardly ends its sentences: the end's logit is lower by so much."""
+    state = torch.load(work / "checkpoints" / "checkpoint_best.pt", weights_only=False)
+    state["model"]["decoder.output_projection.bias"][2] -= by
+    torch.save(state, folder / "endless.pt")
+    return folder / "endless.pt"
+
+
 def test_no_subword_comes_twice(work: Path, tmp_path: Path) -> None:
     """By counting, in the scripts' translations and in Python's."""
     lines = (work / "data" / "raw" / "test.xx").read_text(encoding="utf-8").splitlines()[:12]
     data = PreparedData.load(work / "data")
-    state = torch.load(work / "checkpoints" / "checkpoint_best.pt", weights_only=False)
-    # A model that has learned little, and hardly ends its sentences.
-    state["model"]["decoder.output_projection.bias"][2] -= 4
-    torch.save(state, tmp_path / "endless.pt")
+    endless = never_ending(work, tmp_path, 4)
 
     def has_repetition(line: str) -> bool:
         subwords = data.pairs.encode_target(line).split()
         return len(set(subwords)) < len(subwords)
 
-    model = fairseq_plugins.load(tmp_path / "endless.pt", data=data.folder)
+    model = fairseq_plugins.load(endless, data=data.folder)
     assert any(map(has_repetition, model.translate(lines, beam=2))), "there is something to forbid"
     found = model.translate(lines, beam=2, no_repeat_ngram_size=1)
     assert all(len(line.split()) > 1 for line in found) and not any(map(has_repetition, found))
     assert any(map(has_repetition, model.translate(lines, beam=2))), "the next call is free again"
     extra = ["--data", data.folder, "--beam", "2", "--no-repeat-ngram-size", "1"]
-    assert translated(tmp_path / "endless.pt", lines, *extra).stdout.splitlines() == found
+    assert translated(endless, lines, *extra).stdout.splitlines() == found
+
+
+def test_translations_are_not_much_longer_than_their_sources(work: Path, tmp_path: Path) -> None:
+    """1.5 tokens for each of the source, its end included, and ten: in Python and by the command."""
+    endless = never_ending(work, tmp_path)
+    line = "ni na"
+    model = fairseq_plugins.load(endless, data=work / "data")
+    length = len(model.preparation.encode_source(line).split()) + 1
+    translations = model.translations([line], GenerationOptions(limited_generation(beam=1)))
+    assert translations.cut == {0: int(1.5 * length + 10)}
+    finished = translated(endless, [line], "--data", work / "data", "--beam", "1")
+    assert finished.stdout.splitlines() == translations.texts == model.translate([line], beam=1)
+    assert f"the translation of line 1 ends at {int(1.5 * length + 10)} tokens, its limit" in finished.stderr
 
 
 def test_sentences_longer_than_a_batch_of_the_training(work: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""DPN-S2S: equivalences for all nine combinations of paths, parameter counts, options."""
+"""DPN-S2S and networks of more paths: equivalences for combinations of paths, parameter counts, options."""
 
 from __future__ import annotations
 
@@ -19,13 +19,23 @@ from torch import Tensor
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.double_path import DoublePathConfig, DoublePathModel
-from fairseq_plugins.modules import ScalarGate
-from fairseq_plugins.modules.double_path import reference
+from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig, RecurrentSeq2SeqModel
+from fairseq_plugins.modules import RECURRENT_KINDS, ScalarGate
+from fairseq_plugins.modules.multi_path import reference
 from tests.models.tasks import WORDS, build_architecture, check_beam_reordering, make_task, pad, sentences, without_idle
 
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-9}
 SUBSETS = ["cnn", "san", "cnn,san"]
-COMBINATIONS = list(itertools.product(SUBSETS, SUBSETS))
+ALL = "cnn,san,rnn"
+COMBINATIONS = [
+    *itertools.product(SUBSETS, SUBSETS),
+    ("rnn", "rnn"),
+    ("cnn,rnn", "san,rnn"),
+    ("cnn,san", "rnn"),
+    ("rnn", "cnn"),
+    (ALL, "cnn,san"),
+    (ALL, ALL),
+]
 
 
 def make_model(task: SimpleNamespace | None = None, seed: int = 0, **options) -> DoublePathModel:
@@ -61,8 +71,9 @@ def models(draw: st.DrawFn) -> DoublePathModel:
     )
 
 
-def test_whole_model_equals_the_reference() -> None:
-    model = make_model()
+@pytest.mark.parametrize("paths", ["cnn,san", "cnn,rnn", "san,rnn", ALL])
+def test_whole_model_equals_the_reference(paths: str) -> None:
+    model = make_model(encoder_paths=paths, decoder_paths=paths)
     source, target = torch.tensor([[5, 6, 7, 2]]), torch.tensor([[2, 8, 9, 4, 5]])
     logits, extra = model.decoder(target, model.encoder(source), need_attention_flows=True)
 
@@ -71,26 +82,91 @@ def test_whole_model_equals_the_reference() -> None:
         return words + side.embed_positions.weight[2 : 2 + tokens.size(1)]
 
     encoder, decoder = model.encoder, model.decoder
-    memories = {
-        "cnn": reference.convolutional_encoder(encoder.paths["cnn"], embed(encoder, source)),
-        "san": reference.self_attention_encoder(encoder.paths["san"], embed(encoder, source)),
-    }
-    embedded = embed(decoder, target)
-    z_c, from_cnn, cnn_gates = reference.convolutional_decoder(decoder.paths["cnn"], embedded, memories)
-    z_a, from_san, san_gates = reference.self_attention_decoder(decoder.paths["san"], embedded, memories)
-    for t in range(5):
-        z_o, g_o = reference.gate(decoder.gate, z_c[t], z_a[t])
-        expected = decoder.output_projection.weight @ z_o + decoder.output_projection.bias
-        torch.testing.assert_close(logits[0, t], expected, rtol=1e-10, atol=1e-10)
-        torch.testing.assert_close(extra["gates"]["output"][0, t], g_o, rtol=1e-10, atol=1e-10)
-    expected_flows = {"cc": from_cnn["cnn"], "ca": from_cnn["san"], "ac": from_san["cnn"], "aa": from_san["san"]}
+    names, letters = paths.split(","), {"cnn": "c", "san": "a", "rnn": "r"}
+    exactly = {"rtol": 1e-12, "atol": 1e-12}
+    memories, summaries, embedded = {}, None, embed(encoder, source)
+    for name, path in encoder.paths.items():
+        if name == "rnn":
+            memories[name], summaries = reference.recurrent_encoder(path, embedded)
+        else:
+            encode = reference.convolutional_encoder if name == "cnn" else reference.self_attention_encoder
+            memories[name] = encode(path, embedded)
+    outputs, expected_flows, expected_gates, embedded = [], {}, {}, embed(decoder, target)
+    for name, path in decoder.paths.items():
+        if name == "rnn":
+            output, weights, gates = reference.recurrent_decoder(path, embedded, memories, summaries)
+        else:
+            decode = reference.convolutional_decoder if name == "cnn" else reference.self_attention_decoder
+            output, weights, gates = decode(path, embedded, memories)
+        outputs.append(output)
+        expected_flows |= {letters[name] + letters[of]: values for of, values in weights.items()}
+        expected_gates |= {f"{name}.{of}": values for of, values in gates.items()}
+    assert list(decoder.paths) == names
     assert extra["flows"].keys() == expected_flows.keys()
     for flow, weights in expected_flows.items():
-        torch.testing.assert_close(extra["flows"][flow][0], weights, rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(extra["gates"]["cnn"][0], cnn_gates, rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(extra["gates"]["san"][0], san_gates, rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(extra["flows"][flow][0], weights, **exactly)
+    for t in range(5):
+        z_o, shares = reference.gate(decoder.gate, *(output[t] for output in outputs))
+        expected = decoder.output_projection.weight @ z_o + decoder.output_projection.bias
+        torch.testing.assert_close(logits[0, t], expected, **exactly)
+        for name, share in zip(names[1:], shares, strict=True):
+            torch.testing.assert_close(extra["gates"][f"output.{name}"][0, t, 0], share, **exactly)
+    assert extra["gates"].keys() == expected_gates.keys() | {f"output.{name}" for name in names[1:]}
+    for name, gates in expected_gates.items():
+        torch.testing.assert_close(extra["gates"][name][0], gates, **exactly)
     for gates in extra["gates"].values():
         assert gates[0].std(dim=0).min() > 1e-4, "gates should differ between positions"
+
+
+def test_a_recurrent_path_alone_is_rnnsearch() -> None:
+    """One path alone equals that model: ``recurrent_seq2seq`` with attention after its top layer."""
+    layers = {f"{side}_layers": 2 for side in ("encoder", "decoder")}
+    options = RecurrentSeq2SeqConfig(
+        encoder_embed_dim=8, encoder_hidden_size=4, decoder_embed_dim=8, decoder_hidden_size=8, **layers
+    )
+    options.decoder_attention = "output"
+    expected = RecurrentSeq2SeqModel.build_model(options, make_task(left_pad_target=False)).double().eval()
+    model = make_model(encoder_paths="rnn", decoder_paths="rnn", rnn_input_scale=1.0)
+    for side in (model.encoder, model.decoder):
+        torch.nn.init.zeros_(side.embed_positions.weight)
+    model.encoder.embed_tokens.load_state_dict(expected.encoder.embed_tokens.state_dict())
+    model.encoder.paths["rnn"].stack.load_state_dict(expected.encoder.stack.state_dict())
+    parts = expected.decoder.state_dict()
+    ours = {name: value for name, value in parts.items() if name.startswith(("embed_tokens", "output_projection"))}
+    ours |= {
+        f"paths.rnn.{name.replace('attention.', 'attentions.rnn.')}": value
+        for name, value in parts.items()
+        if name not in ours
+    }
+    # In the order that they are joined in: states, contexts, embeddings.
+    missing, unexpected = model.decoder.load_state_dict(ours, strict=False)
+    assert missing == ["embed_positions.weight"] and not unexpected
+    source, target = pad([[5, 6, 7, 2], [8, 2]], "left", 1, 4), torch.tensor([[2, 8, 9, 4, 5], [2, 4, 1, 1, 1]])
+    logits, extra = model(source, None, target)
+    expected_logits, expected_extra = expected(source, None, target)
+    real = target.ne(1)
+    torch.testing.assert_close(logits[real], expected_logits[real], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(extra["attn"][0][real], expected_extra["attn"][0][real], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", RECURRENT_KINDS)
+def test_recurrent_layers_of_any_kind(kind: str) -> None:
+    """Incremental decoding equals teacher forcing, and batch-mates change nothing."""
+    model = make_model(
+        encoder_paths="cnn,rnn",
+        decoder_paths="san,rnn",
+        encoder_recurrent_layer=kind,
+        decoder_recurrent_layer=kind,
+    )
+    source, target = pad([[5, 6, 7, 2], [8, 2]], "left", 1, 4), torch.tensor([[2, 8, 9, 4], [2, 4, 1, 1]])
+    encoded = model.encoder(source)
+    logits, _ = model.decoder(target, encoded)
+    incremental_state: dict = {}
+    for t in range(4):
+        step, _ = model.decoder(target[:, : t + 1], encoded, incremental_state)
+        torch.testing.assert_close(step[0, 0], logits[0, t], **TOLERANCE)
+    alone, _ = model(torch.tensor([[8, 2]]), None, torch.tensor([[2, 4]]))
+    torch.testing.assert_close(logits[1, :2], alone[0], **TOLERANCE)
 
 
 @pytest.mark.system
@@ -210,23 +286,25 @@ def test_the_contexts_that_a_gate_fuses_start_at_one_scale() -> None:
     torch.manual_seed(0)
     source, target = torch.randint(4, 500, (3, 20)), torch.randint(4, 500, (3, 20))
 
-    def ratios(cross_memory: str) -> dict[str, list[float]]:
-        """Other to own context, in each layer of each path."""
-        cfg = DoublePathConfig(cross_memory=cross_memory)
+    def ratios(cross_memory: str, paths: str = "cnn,san") -> dict[str, list[float]]:
+        """Other to own contexts, in each layer of each path."""
+        cfg = DoublePathConfig(cross_memory=cross_memory, encoder_paths=paths, decoder_paths=paths)
         model = DoublePathModel.build_model(cfg, make_task(500)).eval()
         found: dict[str, list[float]] = {name: [] for name in model.decoder.paths}
         for name, path in model.decoder.paths.items():
 
-            def keep(module: ScalarGate, inputs: tuple[Tensor, Tensor], _: object, name: str = name) -> None:
-                found[name].append((inputs[1].std() / inputs[0].std()).item())
+            def keep(module: ScalarGate, inputs: tuple[Tensor, ...], _: object, name: str = name) -> None:
+                found[name] += [(other.std() / inputs[0].std()).item() for other in inputs[1:]]
 
-            for layer in path.layers:
-                layer.gate.register_forward_hook(keep)
+            for module in path.modules():
+                if isinstance(module, ScalarGate):
+                    module.register_forward_hook(keep)
         model.decoder(target, model.encoder(source))
         return found
 
-    matched, plain = ratios("matched"), ratios("plain")
-    assert all(0.4 < ratio < 2.5 for path in matched.values() for ratio in path), matched
+    for matched in ratios("matched"), ratios("matched", ALL):
+        assert all(0.4 < ratio < 2.5 for path in matched.values() for ratio in path), matched
+    plain = ratios("plain")
     assert min(plain["cnn"]) > 5 and max(plain["san"]) < 0.2, plain
 
 
@@ -249,7 +327,7 @@ def test_scales_that_nobody_names_are_matched() -> None:
     model = DoublePathModel.build_model(cfg, make_task())
     assert (cfg.san_input_scale, cfg.cross_memory) == (None, "matched")
     assert model.encoder.paths["san"].input_scale == model.decoder.paths["san"].input_scale == pytest.approx(8**0.5)
-    assert model.decoder.paths["san"].matches_memory
+    assert model.decoder.paths["san"].normalized_memories == ["cnn"]
     assert model.decoder.paths["cnn"].layers[0].attentions["san"].memory_scale != 1.0
 
 
@@ -268,7 +346,7 @@ def test_san_paths_can_start_at_another_scale() -> None:
     for weights in extra["flows"].values():
         entropy = -(weights * weights.log()).sum(-1).mean() / torch.tensor(20.0).log()
         assert entropy > 0.9, "no attention may be saturated at the start"
-    assert (extra["gates"]["output"] == 0.5).all()
+    assert (extra["gates"]["output.san"] == 0.5).all()
 
 
 def test_gates_learn_at_the_speed_of_the_option() -> None:
@@ -408,17 +486,32 @@ def test_sharing_of_embeddings() -> None:
 @pytest.mark.parametrize(
     "options, task, message",
     [
-        ({"encoder_paths": "cnn,rnn"}, make_task(), "--encoder-paths 'cnn,rnn': unknown path 'rnn'; give cnn, san or"),
-        ({"decoder_paths": ""}, make_task(), "--decoder-paths '': no path; give cnn, san or cnn,san"),
-        ({"encoder_paths": ","}, make_task(), "--encoder-paths ',': no path"),
         (
-            {"encoder_attention_heads": 3},
+            {"encoder_paths": "cnn,xyz"},
             make_task(),
-            "--encoder-embed-dim 8 cannot be split among",
+            "--encoder-paths 'cnn,xyz': unknown path 'xyz'; give one or several of cnn,san,rnn",
         ),
+        ({"decoder_paths": ""}, make_task(), "--decoder-paths '': no path; give one or several of"),
+        ({"encoder_paths": ","}, make_task(), "--encoder-paths ',': no path"),
+        ({"encoder_attention_heads": 3}, make_task(), "--encoder-paths san: 3 heads do not divide 8 features"),
+        (
+            {"encoder_paths": "rnn", "encoder_embed_dim": 9, "decoder_embed_dim": 9, "decoder_paths": "cnn"},
+            make_task(),
+            "--encoder-paths rnn: 9 features cannot be split between two directions",
+        ),
+        (
+            {"decoder_paths": "rnn", "decoder_recurrent_layer": "gru", "encoder_recurrent_layer": "gru"},
+            make_task(),
+            "--encoder-recurrent-layer is of recurrent layers, and --encoder-paths cnn,san has none",
+        ),
+        ({"channels": 2}, make_task(), "--channels is of recurrent layers, and"),
+        ({"encoder_paths": "rnn", "channels": 2}, make_task(), "--channels is an option of mc_rnn layers, not of lstm"),
+        ({"path_dropout": 1.0}, make_task(), "--path-dropout must be at least 0 and below 1, not 1.0"),
+        ({"position_shift": -1}, make_task(), "--position-shift must be at least 0, not -1"),
+        ({"decoder_rnn_layers": 0, "decoder_paths": "rnn"}, make_task(), "--decoder-rnn-layers must be at least 1"),
         ({"decoder_attention_heads": 0}, make_task(), "--decoder-attention-heads must be at least 1, not 0"),
         ({"decoder_cnn_layers": 0}, make_task(), "--decoder-cnn-layers must be at least 1, not 0"),
-        ({"encoder_kernel_width": 4}, make_task(), "--encoder-kernel-width must be odd, not 4"),
+        ({"encoder_kernel_width": 4}, make_task(), "--encoder-paths cnn: a centred window needs an odd kernel width"),
         ({"decoder_embed_dim": 16}, make_task(), "--encoder-embed-dim 8 and --decoder-embed-dim 16 must be equal"),
         ({"share_all_embeddings": True}, make_task(9, 10), "needs a joined dictionary"),
         ({"dropout": 1.5}, make_task(), "--dropout must be at least 0 and below 1, not 1.5"),

@@ -145,8 +145,14 @@ TRIALS: dict[str, dict[str, Trial]] = {
                 "attention-heads": Trial(f"--{side}-attention-heads 2", idle=f"--{side}-paths cnn"),
                 "ffn-embed-dim": Trial(f"--{side}-ffn-embed-dim 12", idle=f"--{side}-paths cnn"),
                 "san-output-norm-init": Trial(f"--{side}-san-output-norm-init 0.5", idle=f"--{side}-paths cnn"),
+                "rnn-layers": Trial(f"--{side}-rnn-layers 1", beside=f"--{side}-paths rnn", idle=f"--{side}-paths cnn"),
+                "recurrent-layer": Trial(f"--{side}-recurrent-layer gru", beside=f"--{side}-paths rnn"),
             }.items()
         },
+        "--rnn-input-scale": Trial("--rnn-input-scale 1.5", beside="--encoder-paths rnn", idle="--encoder-paths cnn"),
+        "--path-dropout": Trial("--path-dropout 0.5", idle="--encoder-paths san --decoder-paths cnn"),
+        "--positions": Trial("--positions sinusoidal"),
+        "--position-shift": Trial("--position-shift 9"),
         "--activation-dropout": Trial("--activation-dropout 0.5", idle="--encoder-paths cnn --decoder-paths cnn"),
         "--san-input-scale": Trial("--san-input-scale 1.5", idle="--encoder-paths cnn --decoder-paths cnn"),
         "--cross-memory": Trial("--cross-memory plain", idle="--encoder-paths cnn --decoder-paths cnn"),
@@ -279,13 +285,17 @@ def trial_of(heading: str, option: str, above: str) -> tuple[str, Trial]:
     )
 
 
+# And what has them make a recurrent layer on either side.
+_OF_TWO_SIDES = {"recurrent_seq2seq": "", "double_path": "--encoder-paths rnn --decoder-paths rnn"}
+
+
 def _of_layers(model: str, name: str, side: str, kind: str | None = None) -> Trial:
     """How an option of layers is tried in a model, in all its layers or in those of a side; of the first kind that has
     the option where none is given."""
     if kind is None:
         kind = next(kind.name for kind in RECURRENT_KINDS.values() if name.replace("-", "_") in _names(kind.options))
-    sides = ("encoder-", "decoder-") if model == "recurrent_seq2seq" else ("",)
-    layers = "decoder-layers" if model == "recurrent_lm" else "layers"
+    sides = ("encoder-", "decoder-") if model in _OF_TWO_SIDES else ("",)
+    layers = {"recurrent_lm": "decoder-layers", "double_path": "rnn-layers"}.get(model, "layers")
 
     def written(arguments: str) -> str:
         number = re.sub(
@@ -294,7 +304,7 @@ def _of_layers(model: str, name: str, side: str, kind: str | None = None) -> Tri
         return number.replace("SIDE", side)
 
     trial = LAYERS[name]
-    kinds = " ".join(f"--{each}recurrent-layer {kind}" for each in sides)
+    kinds = " ".join([_OF_TWO_SIDES.get(model, ""), *(f"--{each}recurrent-layer {kind}" for each in sides)]).strip()
     return Trial(
         written(trial.second),
         written(trial.first),

@@ -91,7 +91,7 @@ def test_recurrent_translation(kind: str) -> None:
     assert_agrees(recurrent_seq2seq(dropout=0.0, **options), translated)
 
 
-@pytest.mark.parametrize("paths", ["cnn", "san", "cnn,san"])
+@pytest.mark.parametrize("paths", ["cnn", "san", "cnn,san", "rnn", "cnn,san,rnn"])
 def test_double_path_translation(paths: str) -> None:
     assert_agrees(
         double_path(dropout=0.0, activation_dropout=0.0, encoder_paths=paths, decoder_paths=paths), translated

@@ -27,7 +27,7 @@ def model_of(architecture: str) -> FairseqEncoderDecoderModel:
 @pytest.mark.parametrize(
     ("architecture", "flows", "gates"),
     [
-        ("dpn_iwslt_de_en", ["cc", "ca", "ac", "aa"], ["cnn", "san", "output"]),
+        ("dpn_iwslt_de_en", ["cc", "ca", "ac", "aa"], ["cnn.san", "san.cnn", "output.san"]),
         ("mc_rnn_iwslt_de_en", ["attention"], []),
         ("lstm", ["attention"], []),
         ("transformer", ["attention"], []),

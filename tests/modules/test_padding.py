@@ -15,8 +15,11 @@ from fairseq_plugins.modules import (
     AttentivePooling,
     ConvolutionalDecoderPath,
     ConvolutionalEncoderPath,
+    Fusion,
     GatedConvolution,
     Memory,
+    RecurrentDecoderPath,
+    RecurrentEncoderPath,
     SelfAttentionDecoderPath,
     SelfAttentionEncoderPath,
     SelfAttentionOptions,
@@ -37,13 +40,25 @@ def memories(x: Tensor) -> dict[str, Memory]:
 QUERY = torch.randn(2, 3, SIZE)
 LAYERS: dict[str, tuple[nn.Module, Run]] = {
     "convolution": (GatedConvolution(SIZE, 3), lambda m, x: m(x, REAL)[0][REAL]),
-    "CNN encoder": (ConvolutionalEncoderPath(SIZE, 2, 3, 0.0), lambda m, x: m(x, REAL)[REAL]),
-    "SAN encoder": (SelfAttentionEncoderPath(OPTIONS), lambda m, x: m(x, REAL)[REAL]),
+    "CNN encoder": (ConvolutionalEncoderPath(SIZE, 2, 3, 0.0), lambda m, x: m(x, REAL).output[REAL]),
+    "SAN encoder": (SelfAttentionEncoderPath(OPTIONS), lambda m, x: m(x, REAL).output[REAL]),
+    "RNN encoder": (
+        RecurrentEncoderPath(SIZE, 2, 0.0, ("lstm", None)),
+        lambda m, x: torch.cat([m(x, REAL).output[REAL], *m(x, REAL).summaries]),
+    ),
     "CNN decoder": (ConvolutionalDecoderPath(SIZE, 2, 3, 0.0), lambda m, x: m(x, memories(x), REAL).output[REAL]),
     "SAN decoder": (SelfAttentionDecoderPath(OPTIONS), lambda m, x: m(x, memories(x), REAL).output[REAL]),
+    "RNN decoder": (
+        RecurrentDecoderPath(SIZE, 2, 0.0, ("lstm", None)),
+        lambda m, x: m(x, memories(x), REAL).output[REAL],
+    ),
+    "RNN decoder's memory": (
+        RecurrentDecoderPath(SIZE, 2, 0.0, ("lstm", None)),
+        lambda m, x: m(QUERY, memories(x), need_attention=True).output,
+    ),
     "CNN decoder's memory": (ConvolutionalDecoderPath(SIZE, 2, 3, 0.0), lambda m, x: m(QUERY, memories(x)).output),
     "SAN decoder's memory": (
-        SelfAttentionDecoderPath(OPTIONS, matches_memory=True),
+        SelfAttentionDecoderPath(OPTIONS, Fusion(matches_memory=True)),
         lambda m, x: m(QUERY, memories(x), need_attention=True).output,
     ),
     "additive attention": (

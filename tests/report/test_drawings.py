@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairseq_plugins.analysis.alignments import align
+from fairseq_plugins.analysis.alignments import Alignment, align
 from fairseq_plugins.analysis.channel_attention import channel_attention
 from fairseq_plugins.analysis.compare import ComparisonReport
+from fairseq_plugins.analysis.entropy import Focus
 from fairseq_plugins.analysis.speed import speeds
 from fairseq_plugins.report.drawings import (
     draw_alignment,
     draw_channel_attention,
     draw_comparison,
-    draw_entropy,
+    draw_focus,
     draw_speeds,
 )
 from tests.analysis.models import model_of_architecture, model_with_attention, pair
@@ -48,9 +49,40 @@ def test_the_figure_shows_the_weights() -> None:
 
 def test_a_bar_for_each_flow() -> None:
     found = {"cc": 2.2, "ca": 1.9, "attention": 1.4}
-    axis = draw_entropy(found).axes[0]
+    [axis] = draw_focus(Focus(found, {}, 3.0)).axes
     assert [bar.get_width() for bar in axis.patches] == list(found.values())
     assert [label.get_text() for label in axis.get_yticklabels()] == ["CNN to CNN", "CNN to SAN", "attention"]
+
+
+def test_a_bar_for_each_gate_and_a_part_for_each_path() -> None:
+    entropy = dict.fromkeys(["cc", "ca", "cr", "ac", "aa", "ar"], 1.5)
+    gates = {
+        "cnn.san": [0.25, 0.5],
+        "cnn.rnn": [0.5, 0.25],
+        "san.cnn": [0.125],
+        "san.rnn": [0.25],
+        "output.san": [0.75],
+    }
+    axis = draw_focus(Focus(entropy, gates, 2.0)).axes[1]
+    assert [label.get_text() for label in axis.get_yticklabels()] == [
+        "CNN, layer 1",
+        "CNN, layer 2",
+        "SAN, layer 1",
+        "output",
+    ]
+    of_path = {container.get_label(): [bar.get_width() for bar in container] for container in axis.containers}
+    assert of_path == {
+        "CNN": [0.25, 0.25, 0.125, 0.25],
+        "SAN": [0.25, 0.5, 0.625, 0.75],
+        "RNN": [0.5, 0.25, 0.25, 0.0],
+    }
+
+
+def test_a_row_of_panels_for_each_path_of_the_decoder() -> None:
+    flows = {name: [[1.0]] for name in ("cc", "ca", "cr", "ac", "aa", "ar")}
+    panels = [axis for axis in draw_alignment(Alignment(["a"], ["b"], flows)).axes if axis.get_title(loc="left")]
+    tops = [round(axis.get_position().y1, 3) for axis in panels]
+    assert len(panels) == 6 and len(set(tops[:3])) == len(set(tops[3:])) == 1 and tops[0] > tops[3]
 
 
 def test_speeds(tmp_path: Path) -> None:

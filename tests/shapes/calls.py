@@ -33,6 +33,8 @@ from fairseq_plugins.modules import (
     Memory,
     MultiChannelRNN,
     MultiHeadAttention,
+    RecurrentDecoderPath,
+    RecurrentEncoderPath,
     RecurrentlyControlledRNN,
     RecurrentNetwork,
     RecurrentStack,
@@ -122,10 +124,20 @@ def other_calls() -> list[Call]:
     by_time, lengths = torch.randn(STEPS, ROWS, HIDDEN), torch.tensor([4, 1, 2])
     projected = torch.randn(ROWS, 5, 7)
     encoder = {"x": x, "real": real}
-    decoders = ConvolutionalDecoderPath(HIDDEN, 2, 3, 0.0), SelfAttentionDecoderPath(options)
+    decoders = (
+        ConvolutionalDecoderPath(HIDDEN, 2, 3, 0.0),
+        SelfAttentionDecoderPath(options),
+        RecurrentDecoderPath(HIDDEN, 2, 0.0, ("lstm", None)),
+    )
     calls = [
-        Call(type(path).__name__, lambda t, p=path: p(t["x"], t["real"]), encoder, {"x": "BTD", "real": "BT"}, "BTD")
-        for path in (*paths, SelfAttentionEncoderPath(options))
+        Call(
+            type(path).__name__,
+            lambda t, p=path: p(t["x"], t["real"]).output,
+            encoder,
+            {"x": "BTD", "real": "BT"},
+            "BTD",
+        )
+        for path in (*paths, SelfAttentionEncoderPath(options), RecurrentEncoderPath(HIDDEN, 2, 0.0, ("lstm", None)))
     ]
     calls += [
         Call(

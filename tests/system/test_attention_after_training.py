@@ -45,7 +45,11 @@ def test_entropies_gates_and_warnings(
     assert list(found["entropy"]) == ["cc", "ca", "ac", "aa"]
     assert all(0 < value <= found["uniform"] + 1e-6 for value in found["entropy"].values())
     assert 0 < found["uniform"] < math.log(50)
-    assert {name: len(layers) for name, layers in found["gates"].items()} == {"cnn": 1, "san": 1, "output": 1}
+    assert {name: len(layers) for name, layers in found["gates"].items()} == {
+        "cnn.san": 1,
+        "san.cnn": 1,
+        "output.san": 1,
+    }
     assert found["checkpoint"].endswith("checkpoint_best.pt")
     assert any("looks everywhere alike" in warning for warning in found["warnings"])
     printed = capsys.readouterr().out
@@ -55,5 +59,5 @@ def test_entropies_gates_and_warnings(
     assert flows.heading == "Attention over the development set"
     assert [row[0] for row in flows.rows[:4]] == ["CNN to CNN", "CNN to SAN", "SAN to CNN", "SAN to SAN"]
     assert flows.rows[1][1] == f"{found['entropy']['ca']:.3f}"
-    assert gates.rows[2][1] == f"{found['gates']['output'][0]:.3f}"
+    assert gates.rows[2][1] == f"{found['gates']['output.san'][0]:.3f}"
     assert gates.notes == [f"Warning: {warning}." for warning in found["warnings"]]

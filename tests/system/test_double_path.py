@@ -115,6 +115,8 @@ def test_training_of_the_paper_resumes_to_the_same_model(
         # An absent path's filter size has to be the default.
         "--encoder-paths cnn --decoder-paths san --encoder-kernel-width 5 --encoder-ffn-embed-dim 1024".split(),
         "--encoder-paths san --decoder-paths cnn --decoder-cnn-layers 1 --decoder-ffn-embed-dim 1024".split(),
+        "--encoder-paths cnn,san,rnn --decoder-paths cnn,san,rnn --encoder-recurrent-layer mc_rnn --channels 2 "
+        "--path-dropout 0.1 --position-shift 20 --positions sinusoidal".split(),
     ],
 )
 def test_options_train_and_decode(more: list[str], tiny_translation_data: TranslationData, tmp_path: Path) -> None:
@@ -181,12 +183,12 @@ def losses(log: str) -> list[float]:
 @pytest.mark.parametrize(
     "options, sentence",
     [
-        (["--encoder-paths", "cnn,rnn"], "--encoder-paths 'cnn,rnn': unknown path 'rnn'; give cnn, san or cnn,san"),
-        (["--decoder-paths", ""], "--decoder-paths '': no path; give cnn, san or cnn,san"),
         (
-            ["--encoder-attention-heads", "5"],
-            "--encoder-embed-dim 48 cannot be split among --encoder-attention-heads 5",
+            ["--encoder-paths", "cnn,xyz"],
+            "--encoder-paths 'cnn,xyz': unknown path 'xyz'; give one or several of cnn,san,rnn",
         ),
+        (["--decoder-paths", ""], "--decoder-paths '': no path; give one or several of cnn,san,rnn"),
+        (["--encoder-attention-heads", "5"], "--encoder-paths san: 5 heads do not divide 48 features"),
     ],
 )
 def test_bad_options_end_training_with_one_sentence(

@@ -118,7 +118,10 @@ def test_adding_a_layer(own_text: Path) -> None:
     save(own_text, page)
     # Not preloaded: the configuration's extension is imported before the models are.
     output = [do(own_text, each.text, PYTHON=PYTHON) for each in blocks(page) if each.language == "bash"]
-    assert "--leak LEAK" in output[0] and "1 passed" in output[-1]
+    assert "--leak LEAK" in output[0]
+    assert ["1 passed" in text for text in output].count(True) == 2
+    assert any("--encoder-word-layers" in text for text in output)
+    assert (own_text / "work" / "words" / "checkpoints" / "checkpoint_last.pt").is_file()
     assert "--leak 0.3" in (own_text / "work" / "leaky" / "results.json").read_text(encoding="utf-8")
 
 

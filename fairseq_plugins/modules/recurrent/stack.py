@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,8 @@ from ...kernels.checks import check_number
 from ..regularization import LockedDropout, with_parameters
 from .contract import RecurrentNetwork, RecurrentOutput, RecurrentState, Step
 from .registry import Direction, LayerSizes, recurrent_kind
+
+Level = TypeVar("Level")
 
 
 class StackOutput(NamedTuple):
@@ -230,3 +232,30 @@ def reverse(x: Tensor, lengths: Tensor | None) -> Tensor:
 def reorder_states(states: Sequence[RecurrentState], new_order: Tensor) -> tuple[RecurrentState, ...]:
     """Selects the rows ``new_order`` of every tensor of every state, as beam search asks for."""
     return tuple(type(state)(*(tensor.index_select(0, new_order) for tensor in state)) for state in states)
+
+
+def of_levels(levels: Sequence[Level], layers: int) -> list[Level]:
+    """What belongs to the encoder's levels, for each layer of a decoder: the top one's where the encoder has fewer."""
+    return [levels[min(i, len(levels) - 1)] for i in range(layers)]
+
+
+def initial_states(
+    layers: Sequence[RecurrentNetwork[Any]], hidden: nn.ModuleList, memory: nn.ModuleList, summaries: Sequence[Tensor]
+) -> tuple[tuple[RecurrentState, ...], Tensor]:
+    """A decoder's states before the first token: h0 = tanh(A e + a) and c0 = B e + b of each layer.
+
+    Args:
+        layers: of the decoder.
+        hidden: A and a of each layer.
+        memory: B and b of each layer, where they have a cell state.
+        summaries: e of each layer, (B, size).
+
+    Returns:
+        the states, and the top layer's h0 (B, H).
+    """
+    states = []
+    for i, (layer, summary) in enumerate(zip(layers, summaries, strict=True)):
+        h0 = torch.tanh(hidden[i](summary))
+        c0 = memory[i](summary) if layer.has_cell_state else None
+        states.append(layer.initial_state(summary.size(0), h0, c0))
+    return tuple(states), h0

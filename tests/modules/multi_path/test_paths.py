@@ -1,4 +1,4 @@
-"""The stacks of double path networks against the reference that reads like the paper, and their properties."""
+"""The paths of double path networks and more against the reference that reads like the paper, and their properties."""
 
 from __future__ import annotations
 
@@ -14,19 +14,26 @@ from torch import Tensor, nn
 from fairseq_plugins.modules import (
     ConvolutionalDecoderPath,
     ConvolutionalEncoderPath,
+    DecoderPath,
+    EncoderPath,
+    Fusion,
     Memory,
     MultiHeadAttention,
+    RecurrentDecoderPath,
+    RecurrentEncoderPath,
     ScalarGate,
     SelfAttentionDecoderPath,
     SelfAttentionEncoderPath,
     SelfAttentionOptions,
 )
 from fairseq_plugins.modules.attention import dot_product_attention
-from fairseq_plugins.modules.double_path import reference
+from fairseq_plugins.modules.multi_path import reference
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 SIZE = 6
-ENCODER_PATHS = [("cnn",), ("san",), ("cnn", "san")]
+ENCODER_PATHS = [("cnn",), ("san",), ("cnn", "san"), ("rnn",), ("cnn", "rnn"), ("cnn", "san", "rnn")]
+KINDS = ["cnn", "san", "rnn"]
+LSTM = ("lstm", None)
 SELF_ATTENTION = SelfAttentionOptions(SIZE, 2, 2, 9, dropout=0.1, activation_dropout=0.1, input_scale=3.0)
 
 
@@ -39,22 +46,39 @@ def randomised(module: nn.Module) -> nn.Module:
     return module
 
 
-def encoder_path(kind: str) -> nn.Module:
+def encoder_path(kind: str) -> EncoderPath:
     if kind == "cnn":
         return randomised(ConvolutionalEncoderPath(SIZE, layers=3, kernel_width=3, dropout=0.1))
-    return randomised(SelfAttentionEncoderPath(SELF_ATTENTION))
+    if kind == "san":
+        return randomised(SelfAttentionEncoderPath(SELF_ATTENTION))
+    return randomised(RecurrentEncoderPath(SIZE, 2, 0.1, LSTM, input_scale=2.0))
 
 
-def decoder_path(kind: str, encoder_paths: tuple[str, ...] = ("cnn", "san"), matches_memory: bool = True) -> nn.Module:
-    options = {"encoder_paths": encoder_paths, "matches_memory": matches_memory}
+def decoder_path(
+    kind: str,
+    encoder_paths: tuple[str, ...] = ("cnn", "san"),
+    matches_memory: bool = True,
+    summary_sizes: dict[str, list[int]] | None = None,
+) -> DecoderPath:
+    fusion = Fusion(encoder_paths, matches_memory, summary_sizes=summary_sizes or {})
     if kind == "cnn":
-        return randomised(ConvolutionalDecoderPath(SIZE, 3, 3, 0.1, **options))
-    return randomised(SelfAttentionDecoderPath(SELF_ATTENTION, **options))
+        return randomised(ConvolutionalDecoderPath(SIZE, 3, 3, 0.1, fusion))
+    if kind == "san":
+        return randomised(SelfAttentionDecoderPath(SELF_ATTENTION, fusion))
+    return randomised(RecurrentDecoderPath(SIZE, 2, 0.1, LSTM, 2.0, fusion))
 
 
 REFERENCE: dict[str, dict[str, Callable]] = {
-    "encoder": {"cnn": reference.convolutional_encoder, "san": reference.self_attention_encoder},
-    "decoder": {"cnn": reference.convolutional_decoder, "san": reference.self_attention_decoder},
+    "encoder": {
+        "cnn": reference.convolutional_encoder,
+        "san": reference.self_attention_encoder,
+        "rnn": lambda path, x: reference.recurrent_encoder(path, x)[0],
+    },
+    "decoder": {
+        "cnn": reference.convolutional_decoder,
+        "san": reference.self_attention_decoder,
+        "rnn": reference.recurrent_decoder,
+    },
 }
 
 
@@ -68,12 +92,12 @@ def random(*shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
 
-@pytest.mark.parametrize("kind", ["cnn", "san"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [1, 2, 7])
 def test_encoder_paths_equal_the_reference(kind: str, size: int) -> None:
     path, x = encoder_path(kind), random(size, SIZE)
     expected = REFERENCE["encoder"][kind](path, x)
-    output = path(x[None], torch.ones(1, size, dtype=torch.bool))[0]
+    output = path(x[None], torch.ones(1, size, dtype=torch.bool)).output[0]
     torch.testing.assert_close(output, expected, **TOLERANCE)
     torch.testing.assert_close(gradients(output, path, x), gradients(expected, path, x), **TOLERANCE)
 
@@ -82,7 +106,7 @@ def test_encoder_paths_equal_the_reference(kind: str, size: int) -> None:
 @pytest.mark.parametrize("need_attention", [False, True])
 @pytest.mark.parametrize("matches_memory", [False, True])
 @pytest.mark.parametrize("encoder_paths", ENCODER_PATHS, ids=",".join)
-@pytest.mark.parametrize("kind", ["cnn", "san"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_decoder_paths_equal_the_reference(
     kind: str, encoder_paths: tuple[str, ...], matches_memory: bool, need_attention: bool
 ) -> None:
@@ -102,11 +126,12 @@ def test_decoder_paths_equal_the_reference(
     assert set(result.attention) == (set(encoder_paths) if need_attention else set())
     for name in result.attention:
         torch.testing.assert_close(result.attention[name][0], weights[name], **TOLERANCE)
-    if need_attention and len(encoder_paths) == 2:
-        torch.testing.assert_close(result.gates[0], gates, **TOLERANCE)
-        assert (result.gates.std(dim=1) > 1e-3).all(), "the gates should differ between positions"
-    else:
-        assert result.gates is None
+    assert set(result.gates) == (set(gates) if need_attention else set())
+    own = kind if kind in encoder_paths else encoder_paths[0]
+    assert set(gates) == set(encoder_paths) - {own}
+    for name, shares in result.gates.items():
+        torch.testing.assert_close(shares[0], gates[name], **TOLERANCE)
+        assert (shares.std(dim=1) > 1e-4).all(), "the gates should differ between positions"
 
 
 def test_output_gate_equals_equation_10() -> None:
@@ -116,7 +141,56 @@ def test_output_gate_equals_equation_10() -> None:
     for i in range(3):
         expected, expected_g = reference.gate(gate, z_c[i], z_a[i])
         torch.testing.assert_close(fused[0, i], expected, **TOLERANCE)
-        torch.testing.assert_close(g[0, i, 0], expected_g, **TOLERANCE)
+        torch.testing.assert_close(g[0, i], expected_g, **TOLERANCE)
+
+
+@pytest.mark.parametrize("paths", [3, 4])
+def test_a_gate_of_several_paths_equals_the_reference(paths: int) -> None:
+    gate = randomised(ScalarGate(SIZE, paths=paths))
+    outputs = [random(3, SIZE) for _ in range(paths)]
+    fused, shares = gate(*(output[None] for output in outputs))
+    assert shares.shape == (1, 3, paths - 1)
+    expected, expected_shares = zip(
+        *(reference.gate(gate, *of_position) for of_position in zip(*outputs, strict=True)), strict=True
+    )
+    torch.testing.assert_close(fused[0], torch.stack(expected), **TOLERANCE)
+    torch.testing.assert_close(shares[0], torch.stack(expected_shares), **TOLERANCE)
+    torch.testing.assert_close(
+        gradients(fused, gate, *outputs), gradients(torch.stack(expected)[None], gate, *outputs), **TOLERANCE
+    )
+
+
+def test_a_softmax_over_two_paths_is_the_sigmoid_of_the_paper() -> None:
+    """The same function of the same parameters: 1e-12."""
+    gate = randomised(ScalarGate(SIZE))
+    own, other = random(3, SIZE), random(3, SIZE)
+    fused, g = gate(own[None], other[None])
+    scores = torch.cat([own, other], dim=-1) @ gate.linear.weight[0] + gate.linear.bias
+    shares = torch.softmax(torch.stack([torch.zeros_like(scores), scores], dim=-1), dim=-1)
+    expected = shares[:, :1] * own + shares[:, 1:] * other
+    torch.testing.assert_close(g[0], shares[:, 1:], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(fused[0], expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("paths", [2, 3])
+def test_dropout_of_paths_in_training(paths: int) -> None:
+    """A sentence goes without a path in all its positions, never without all, and the others share what it had."""
+    torch.manual_seed(5)
+    gate = randomised(ScalarGate(SIZE, paths=paths, path_dropout=0.4))
+    outputs = torch.randn(paths, 300, 4, SIZE, dtype=torch.float64)
+    _, whole_shares = gate(*outputs)
+    gate.train()
+    _, shares = gate(*outputs)
+    shares, whole_shares = (
+        torch.cat([1 - others.sum(dim=-1, keepdim=True), others], dim=-1) for others in (shares, whole_shares)
+    )
+    dropped = shares.abs() < 1e-12
+    assert dropped.equal(dropped[:, :1].expand_as(dropped)), "by sentence"
+    assert not dropped.all(dim=-1).any()
+    rate = dropped[:, 0].double().mean().item()
+    assert 0.2 < rate < 0.45
+    expected = whole_shares.masked_fill(dropped, 0)
+    torch.testing.assert_close(shares, expected / expected.sum(dim=-1, keepdim=True), **TOLERANCE)
 
 
 def test_a_scale_changes_the_gradients_of_a_gate_alone() -> None:
@@ -170,7 +244,7 @@ def test_fused_attention_equals_explicit_softmax(scale: float) -> None:
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 5, dtype=torch.float64), **TOLERANCE)
 
 
-@pytest.mark.parametrize("kind", ["cnn", "san"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_later_position_has_any_influence(kind: str) -> None:
     path, x = decoder_path(kind), random(1, 6, SIZE)
     memories = {name: Memory.of(random(1, 4, SIZE), torch.ones(1, 4, dtype=torch.bool)) for name in ("cnn", "san")}
@@ -184,7 +258,7 @@ def test_no_later_position_has_any_influence(kind: str) -> None:
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.sampled_from(["cnn", "san"]), st.sampled_from(ENCODER_PATHS), st.integers(2, 7), st.data())
+@given(st.sampled_from(KINDS), st.sampled_from(ENCODER_PATHS), st.integers(2, 7), st.data())
 def test_a_target_may_be_split_anywhere(
     kind: str, encoder_paths: tuple[str, ...], size: int, data: st.DataObject
 ) -> None:
@@ -204,7 +278,7 @@ def test_a_target_may_be_split_anywhere(
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("kind", ["cnn", "san"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_padding_of_the_target_changes_nothing(kind: str, side: str) -> None:
     path, x = decoder_path(kind), random(1, 4, SIZE)
     memories = {name: Memory.of(random(1, 3, SIZE), torch.ones(1, 3, dtype=torch.bool)) for name in ("cnn", "san")}
@@ -221,13 +295,46 @@ def test_padding_of_the_target_changes_nothing(kind: str, side: str) -> None:
 
 def test_dropout_acts_in_training_only() -> None:
     real = torch.ones(1, 4, dtype=torch.bool)
-    for kind in ("cnn", "san"):
+    for kind in KINDS:
         path, x = encoder_path(kind), random(1, 4, SIZE)
-        assert path(x, real).equal(path(x, real))
+        assert path(x, real).output.equal(path(x, real).output)
         path.train()
-        assert not path(x, real).equal(path(x, real))
+        assert not path(x, real).output.equal(path(x, real).output)
 
 
 def test_heads_must_divide_the_size() -> None:
     with pytest.raises(ValueError, match="4 heads do not divide 6 features"):
         MultiHeadAttention(6, 4)
+
+
+def test_the_recurrent_decoder_starts_from_the_summaries_of_the_recurrent_encoder() -> None:
+    encoder, x, source = encoder_path("rnn"), random(5, SIZE), random(4, SIZE)
+    path = decoder_path("rnn", ("rnn", "san"), summary_sizes={"rnn": list(encoder.summary_sizes)})
+    real = torch.ones(1, 4, dtype=torch.bool)
+    memory, summaries = encoder(source[None], real)
+    expected_memory, expected_summaries = reference.recurrent_encoder(encoder, source)
+    other = random(4, SIZE)
+    memories = {"rnn": Memory.of(memory, real, summaries), "san": Memory.of(other[None], real)}
+    expected, _, gates = reference.recurrent_decoder(
+        path, x, {"rnn": expected_memory, "san": other}, expected_summaries
+    )
+    result = path(x[None], memories, need_attention=True)
+    torch.testing.assert_close(result.output[0], expected, **TOLERANCE)
+    torch.testing.assert_close(result.gates["san"][0], gates["san"], **TOLERANCE)
+    without = path(x[None], {**memories, "rnn": Memory.of(memory, real, [0 * each for each in summaries])})
+    assert not torch.allclose(without.output, result.output)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_padding_of_the_source_changes_nothing(kind: str, side: str) -> None:
+    path, x = encoder_path(kind), random(1, 4, SIZE)
+    expected = path(x, torch.ones(1, 4, dtype=torch.bool))
+    noise = random(1, 2, SIZE)
+    padded = torch.cat([noise, x] if side == "left" else [x, noise], dim=1)
+    kept = slice(2, 6) if side == "left" else slice(0, 4)
+    real = torch.zeros(1, 6, dtype=torch.bool)
+    real[:, kept] = True
+    output, summaries = path(padded, real)
+    torch.testing.assert_close(output[:, kept], expected.output, **TOLERANCE)
+    torch.testing.assert_close(summaries, expected.summaries, **TOLERANCE)

@@ -1,19 +1,23 @@
-"""Double path networks (DPN-S2S) sentence by sentence and position by position, as the paper writes them: slow, for the
-tests that hold the stacks to it. Dropout is left out. Every function takes the module that has its parameters.
+"""Networks of several paths sentence by sentence and position by position, as the DPN-S2S paper writes those of two:
+slow, for the tests that hold the paths to it. Dropout is left out. Every function takes the module that has its
+parameters.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from ..attention import ConvolutionalAttention, MultiHeadAttention
+from ..attention import AdditiveAttention, ConvolutionalAttention, MultiHeadAttention
 from ..convolution import GatedConvolution
-from .decoder import ConvolutionalDecoderPath, SelfAttentionDecoderPath
-from .encoder import ConvolutionalEncoderPath, FeedForward, SelfAttentionEncoderPath
+from ..recurrent.contract import RecurrentState
+from .convolutional import ConvolutionalDecoderPath, ConvolutionalEncoderPath
 from .gate import ScalarGate
+from .recurrent import RecurrentDecoderPath, RecurrentEncoderPath
+from .self_attention import FeedForward, SelfAttentionDecoderPath, SelfAttentionEncoderPath
 
 
 def attention(query: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -73,10 +77,31 @@ def feed_forward(module: FeedForward, x: Tensor) -> Tensor:
     return module.out_projection.weight @ (module.in_projection.weight @ x).clamp(min=0)
 
 
-def gate(module: ScalarGate, own: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """Eq. 9 and 10 for one position: (d,) and (d,) -> (d,) and g ()."""
-    g = torch.sigmoid(torch.cat([own, other]) @ module.linear.weight[0] + module.linear.bias[0])
-    return own * (1 - g) + other * g, g
+def gate(module: ScalarGate, own: Tensor, *others: Tensor) -> tuple[Tensor, Tensor]:
+    """Eq. 9 and 10 for one position: two or more of (d,) -> (d,), and the shares of the others (n - 1,)."""
+    scores = module.linear.weight @ torch.cat([own, *others]) + module.linear.bias
+    if len(others) == 1:
+        g = torch.sigmoid(scores[0])
+        return own * (1 - g) + others[0] * g, g[None]
+    # Of n paths: exp(score) over the sum, the own path's score being 0.
+    total = 1 + scores.exp().sum()
+    fused = own / total
+    for score, other in zip(scores, others, strict=True):
+        fused = fused + other * score.exp() / total
+    return fused, scores.exp() / total
+
+
+def additive_attention(module: AdditiveAttention, query: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+    """Bahdanau's attention for one query (H,) and a memory (S, d): (d,) and the weights (S,)."""
+    scores = []
+    for h in memory:
+        key = module.key_projection.weight @ h + module.key_projection.bias
+        scores.append(module.score.weight[0] @ torch.tanh(module.query_projection.weight @ query + key))
+    weights = torch.softmax(torch.stack(scores), dim=0)
+    return sum(weight * h for weight, h in zip(weights, memory, strict=True)), weights
+
+
+Decoded = tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]
 
 
 def convolutional_encoder(path: ConvolutionalEncoderPath, embedded: Tensor) -> Tensor:
@@ -99,11 +124,10 @@ def self_attention_encoder(path: SelfAttentionEncoderPath, embedded: Tensor) -> 
     return torch.stack([layer_norm(path.output_norm, x) for x in h])
 
 
-def convolutional_decoder(
-    path: ConvolutionalDecoderPath, embedded: Tensor, memories: dict[str, Tensor]
-) -> tuple[Tensor, dict[str, Tensor], Tensor | None]:
-    """Embeddings (T, d), memories (S, d) -> (T, d), mean weights for each encoder path (T, S), gates (T, layers)."""
-    gates: list[Tensor] = []
+def convolutional_decoder(path: ConvolutionalDecoderPath, embedded: Tensor, memories: dict[str, Tensor]) -> Decoded:
+    """Embeddings (T, d), memories (S, d) -> (T, d), mean weights for each encoder path (T, S), and the shares of those
+    but the own one (T, layers)."""
+    gates: list[dict[str, Tensor]] = []
     z = embedded
     weights: dict[str, list[Tensor]] = {name: [] for name in memories}
     for layer in path.layers:
@@ -114,27 +138,22 @@ def convolutional_decoder(
             for name, memory in memories.items():
                 contexts[name], weight = convolutional_attention(layer.attentions[name], x, embedded[t], memory)
                 weights[name].append(weight)
-            if layer.gate is not None:
-                context, g = gate(layer.gate, contexts["cnn"], contexts["san"])
-                gates.append(g)
-            else:
-                (context,) = contexts.values()
+            context, shares = _fused(layer.gate, contexts, "cnn")
+            gates.append(shares)
             x = (x + context) * math.sqrt(0.5)
             outputs.append((x + z[t]) * math.sqrt(0.5))
         z = torch.stack(outputs)
     return z, *_by_layer(weights, gates, len(path.layers), len(z))
 
 
-def self_attention_decoder(
-    path: SelfAttentionDecoderPath, embedded: Tensor, memories: dict[str, Tensor]
-) -> tuple[Tensor, dict[str, Tensor], Tensor | None]:
+def self_attention_decoder(path: SelfAttentionDecoderPath, embedded: Tensor, memories: dict[str, Tensor]) -> Decoded:
     """As :func:`convolutional_decoder`."""
-    gates: list[Tensor] = []
+    gates: list[dict[str, Tensor]] = []
     z = path.input_scale * embedded
     weights: dict[str, list[Tensor]] = {name: [] for name in memories}
-    if path.matches_memory and "cnn" in memories:
-        normalized = [(h - h.mean()) / torch.sqrt(h.var(correction=0) + 1e-5) for h in memories["cnn"]]
-        memories = {**memories, "cnn": torch.stack(normalized)}
+    for name in path.normalized_memories:
+        normalized = [(h - h.mean()) / torch.sqrt(h.var(correction=0) + 1e-5) for h in memories[name]]
+        memories = {**memories, name: torch.stack(normalized)}
     for layer in path.layers:
         normed = torch.stack([layer_norm(layer.self_attention_norm, x) for x in z])
         outputs = []
@@ -145,11 +164,8 @@ def self_attention_decoder(
                 query = layer_norm(layer.attention_norm, x)
                 contexts[name], weight = multi_head_attention(layer.attentions[name], query, memory)
                 weights[name].append(weight)
-            if layer.gate is not None:
-                context, g = gate(layer.gate, contexts["san"], contexts["cnn"])
-                gates.append(g)
-            else:
-                (context,) = contexts.values()
+            context, shares = _fused(layer.gate, contexts, "san")
+            gates.append(shares)
             x = x + context
             outputs.append(x + feed_forward(layer.ffn, layer_norm(layer.ffn_norm, x)))
         z = torch.stack(outputs)
@@ -157,8 +173,59 @@ def self_attention_decoder(
     return output, *_by_layer(weights, gates, len(path.layers), len(z))
 
 
+def recurrent_encoder(path: RecurrentEncoderPath, embedded: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """(S, d) -> (S, d), and the summaries of the layers: what a layer gave at the end of each direction."""
+    result = path.stack(path.input_scale * embedded.unsqueeze(1))
+    summaries = [
+        torch.cat([output[-1, 0, : output.size(2) // 2], output[0, 0, output.size(2) // 2 :]])
+        for output in result.layer_outputs
+    ]
+    return result.output[:, 0], summaries
+
+
+def recurrent_decoder(
+    path: RecurrentDecoderPath, embedded: Tensor, memories: dict[str, Tensor], summaries: list[Tensor] | None = None
+) -> Decoded:
+    """As :func:`convolutional_decoder`; summaries are those of :func:`recurrent_encoder`, if it is one of the paths."""
+    starts = summaries or [memories[path.start].mean(dim=0)]
+    first = []
+    for i, layer in enumerate(path.stack.layers):
+        start = starts[min(i, len(starts) - 1)]
+        h0 = torch.tanh(path.initial_hidden[i](start))
+        c0 = path.initial_memory[i](start)[None] if layer.has_cell_state else None
+        first.append(layer.initial_state(1, h0[None], c0))
+    states: Sequence[RecurrentState] = first
+    gates: list[dict[str, Tensor]] = []
+    weights: dict[str, list[Tensor]] = {name: [] for name in memories}
+    outputs = []
+    for t in range(len(embedded)):
+        token = path.input_scale * embedded[t]
+        output, states = path.stack.step(token[None], states)
+        contexts = {}
+        for name, memory in memories.items():
+            scaled = path.memory_scales[name] * memory
+            contexts[name], weight = additive_attention(path.attentions[name], output[0], scaled)
+            weights[name].append(weight)
+        context, shares = _fused(path.gate, contexts, "rnn")
+        gates.append(shares)
+        read = torch.cat([output[0], context, token])
+        outputs.append(torch.tanh(path.readout.weight @ read + path.readout.bias))
+    return torch.stack(outputs), *_by_layer(weights, gates, 1, len(embedded))
+
+
+def _fused(module: ScalarGate | None, contexts: dict[str, Tensor], own: str) -> tuple[Tensor, dict[str, Tensor]]:
+    if module is None:
+        (context,) = contexts.values()
+        return context, {}
+    own = own if own in contexts else next(iter(contexts))
+    others = [name for name in contexts if name != own]
+    context, shares = gate(module, contexts[own], *(contexts[name] for name in others))
+    return context, dict(zip(others, shares, strict=True))
+
+
 def _by_layer(
-    weights: dict[str, list[Tensor]], gates: list[Tensor], layers: int, size: int
-) -> tuple[dict[str, Tensor], Tensor | None]:
+    weights: dict[str, list[Tensor]], gates: list[dict[str, Tensor]], layers: int, size: int
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     means = {name: torch.stack(rows).unflatten(0, (layers, size)).mean(0) for name, rows in weights.items()}
-    return means, torch.stack(gates).unflatten(0, (layers, size)).T if gates else None
+    shares = {name: torch.stack([shares[name] for shares in gates]) for name in gates[0]}
+    return means, {name: values.unflatten(0, (layers, size)).T for name, values in shares.items()}
