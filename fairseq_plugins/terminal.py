@@ -14,7 +14,8 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     columns = list(rows[0])
     sides = ["right" if any(isinstance(row[name], (int, float)) for row in rows) else "left" for name in columns]
     cells = [[cell(row[name]) for name in columns] for row in rows]
-    shown = tabulate(cells, columns, tablefmt="plain", colalign=sides, disable_numparse=True)
+    # The names are a row as any: as headers they would get a margin.
+    shown = tabulate([columns, *cells], tablefmt="plain", colalign=sides, disable_numparse=True)
     return "\n".join(line.rstrip() for line in shown.splitlines())
 
 

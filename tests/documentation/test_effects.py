@@ -325,8 +325,13 @@ def _write_sets(folder: Path, seed: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def prepare(preparations: dict[str, Preparation], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Prepares; returns all files, and the arguments of fairseq-preprocess, which is left out."""
+def prepare(
+    preparations: dict[str, Preparation], tmp_path_factory: pytest.TempPathFactory, running_text: Path
+) -> Iterator[Run]:
+    """Prepares; returns all files, and the arguments of fairseq-preprocess, which is left out.
+
+    ``running_text`` is there before: it is prepared in earnest.
+    """
     with pytest.MonkeyPatch.context() as monkeypatch:
         asked_for: list[str] = []
 
