@@ -20,7 +20,7 @@ from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import fairseq_commands as commands
 from fairseq_plugins.experiments.configuration import Configuration
 from fairseq_plugins.kernels.multi_channel import reference as multi_channel_reference
-from fairseq_plugins.modules.double_path import reference
+from fairseq_plugins.modules.multi_path import reference
 from fairseq_plugins.modules.recurrent.connected import ConnectedRNN
 from fairseq_plugins.package_files import ROOT
 from tests.models.tasks import make_task
@@ -69,7 +69,7 @@ def logits_as_printed(model: nn.Module, source: Tensor, target: Tensor) -> Tenso
     """Eq. 5 to 10 for one sentence, without a scale that the paper has not, whatever the model was told: (T, V)."""
     model = copy.deepcopy(model)
     for module in model.modules():
-        for name, printed in (("input_scale", 1.0), ("memory_scale", 1.0), ("matches_memory", False)):
+        for name, printed in (("input_scale", 1.0), ("memory_scale", 1.0), ("normalized_memories", [])):
             if hasattr(module, name):
                 setattr(module, name, printed)
 

@@ -300,10 +300,10 @@ def test_a_run_by_another_recipe(data: PreparedData, tmp_path: Path, root: Path)
     own = configurations.load("multi30k_de_en/dpn")
     assert record_groups.group_of(configuration, [made]) and not record_groups.group_of(own, [made])
     with pytest.raises(InputError, match="was trained by another recipe; say --recipe paper$"):
-        records.recordable(own, tmp_path, None)
+        records.recordable(own, Run(tmp_path), None)
     trained(tmp_path, own, data)
     with pytest.raises(InputError, match="was trained by another recipe; leave out --recipe$"):
-        records.recordable(configuration, tmp_path, None)
+        records.recordable(configuration, Run(tmp_path), None)
 
 
 def test_a_run_of_one_of_several_data_sets(data: PreparedData, tmp_path: Path, root: Path) -> None:

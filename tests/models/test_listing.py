@@ -53,7 +53,7 @@ def test_the_documentation_lists_the_options_of_all_kinds() -> None:
                 "--encoder-channels ENCODER_CHANNELS --channels of the encoder alone --decoder-channels",
             ],
         ),
-        ("dpn_nist_zh_en", ["convolutions of the encoder's CNN path (default: 12)"]),
+        ("dpn_nist_zh_en", ["encoder: convolutions of the CNN path (default: 12)"]),
         ("cnn_gigaword", ["encoder layers [(dim, kernel_size), ...] (default: [(256, 3)] * 6)"]),
         ("san_nist_zh_en", ["encoder: number of attention heads (default: 8)"]),
     ],

@@ -75,13 +75,14 @@ def training(folder: Path, labels: list[int], negatives: int = 1) -> EpochOrdere
     (folder / "group" / "train.txt").write_text("q1\n" * len(labels))
     texts = ListDataset([torch.tensor([4])] * len(labels), [1] * len(labels))
     task = SimpleNamespace(
-        cfg=SimpleNamespace(data=folder, negatives=negatives, seed=1, print_predictions=False),
+        cfg=SimpleNamespace(data=folder, negatives=negatives, seed=1),
         dictionary=SimpleNamespace(pad=lambda: 1),
         label_dictionary=SimpleNamespace(index=int),
         texts=lambda _: [texts, texts],
         indexed=lambda *_: [torch.tensor([label]) for label in labels],
         datasets={},
     )
+    task.examples = lambda *parts: SequenceRankingTask.examples(task, *parts)
     SequenceRankingTask.load_dataset(task, "train")
     return task.datasets["train"]
 
