@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from ..errors import InputError
-from ..modules.recurrent.memory import (
+from ..modules.recurrent.mean_recurrent_length import (
     dilated,
     dilated_cnn,
     multi_channel_path_lengths,

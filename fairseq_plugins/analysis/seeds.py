@@ -1,4 +1,4 @@
-"""Two systems whose runs are recorded, over their seeds (``fairseq_plugins.experiments.seeds``)."""
+"""Two systems whose runs are recorded, over their seeds (``fairseq_plugins.experiments.comparison_over_seeds``)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from ..errors import InputError, nearest
 from ..experiments import configuration as configurations
-from ..experiments import record_groups, records
-from ..experiments.record_groups import Group
-from ..experiments.seeds import SeedsComparison, compare_seeds
+from ..experiments import groups_of_runs, recorded_runs
+from ..experiments.comparison_over_seeds import SeedsComparison, compare_seeds
+from ..experiments.groups_of_runs import Group
 from ..package_files import CONFIGURATIONS, ROOT
 from ..terminal import table
 from .result import Analysis, Panel
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> Analysis:
     Raises:
         InputError: nothing is recorded of a system, or not of this set, or neither system is trained.
     """
-    known = records.load_all()
+    known = recorded_runs.load_all()
     baseline, system = (group_named(arguments, name, known) for name in (arguments.baseline, arguments.system))
     groups = (baseline, system)
     if not any(group.is_trained for group in groups):
@@ -66,13 +66,13 @@ def run(arguments: argparse.Namespace) -> Analysis:
     return Analysis(_numbers(report), [Panel(report)], _text(report))
 
 
-def group_named(arguments: argparse.Namespace, name: str, known: Sequence[records.Record]) -> Group:
+def group_named(arguments: argparse.Namespace, name: str, known: Sequence[recorded_runs.Record]) -> Group:
     """The recorded runs of a configuration as it is today, or the record of what is not trained.
 
     Raises:
         InputError: there is no such configuration or data set, or nothing is recorded of it.
     """
-    baselines = record_groups.baselines(known, arguments.dataset)
+    baselines = groups_of_runs.baselines(known, arguments.dataset)
     if name in baselines:
         return baselines[name]
     folder = CONFIGURATIONS / arguments.dataset
@@ -87,11 +87,11 @@ def group_named(arguments: argparse.Namespace, name: str, known: Sequence[record
         systems = {file.stem for file in folder.glob("[!_]*.yaml")} | of_data_set.keys()
         there = sorted(systems if folder.is_dir() else datasets)
         raise InputError(f"{path}: there is no '{asked}'{nearest(asked, there)}; there are {', '.join(there)}")
-    checkpoint = records.checkpoint_name(arguments.average)
+    checkpoint = recorded_runs.checkpoint_name(arguments.average)
     configurations.load(path).load_extensions()  # the metric may be one of theirs
-    group = record_groups.group_of_system(arguments.dataset, name, known, checkpoint)
+    group = groups_of_runs.group_of_system(arguments.dataset, name, known, checkpoint)
     if group is None:
-        place = records.folder() / arguments.dataset / name
+        place = recorded_runs.folder() / arguments.dataset / name
         raise InputError(
             f"{place}: no run of {path} is recorded with its options of today and the checkpoint '{checkpoint}'; "
             f"'fairseq-plugins evaluate --record' records one"

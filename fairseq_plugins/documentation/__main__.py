@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from ..experiments import configuration as configurations
-from ..experiments import records
+from ..experiments import recorded_runs
 from ..experiments.command_line import run_module
 from ..files import atomic_file
 from ..package_files import ROOT
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> None:
     add_version_argument(parser)
     options = parser.parse_args(arguments)
     stale = []
-    known = records.load_all()
+    known = recorded_runs.load_all()
     for configuration in sorted({record.configuration for record in known if record.configuration is not None}):
         # A metric may be the user's own.
         configurations.load(ROOT / configuration).load_extensions()

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from ..errors import InputError
 from ..experiments import configuration as configurations
-from ..experiments.record_groups import Group, group_of
-from ..experiments.records import BEST, Record
+from ..experiments.groups_of_runs import Group, group_of
+from ..experiments.recorded_runs import BEST, Record
 from ..package_files import ROOT
 from ..tables.tables import Row, Table
 from ..tables.writing import markdown
-from . import paper_tables, recorded_runs
+from . import paper_tables, results_pages
 
 
 class Family(NamedTuple):
@@ -87,7 +87,7 @@ def _ours(family: Family, paper: Table, row: Row, records: Sequence[Record]) -> 
 
 def _score(group: Group) -> str:
     """The main score of a group on the test set, with its name and the data's."""
-    columns = recorded_runs.columns_of(group.records, "test")
+    columns = results_pages.columns_of(group.records, "test")
     column, figure = next(
         (column, figure) for column in columns if column.paper is not None and (figure := group.figure(column.key))
     )

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import InputError
-from ..experiments.records import Record
+from ..experiments.recorded_runs import Record
 from ..tables.writing import markdown
-from . import families, options_page, paper_tables, recorded_runs
+from . import families, options_page, paper_tables, results_pages
 
 _FAMILIES = re.compile(r"(<!-- generated: families -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -30,7 +30,7 @@ def generated(checkout: Path, records: Sequence[Record]) -> dict[Path, str]:
     )
     if count != 1:
         raise InputError(f"{readme}: has no '<!-- generated: families -->' with its '<!-- end -->'")
-    recorded, papers = recorded_runs.pages(records), paper_tables.pages(records)
+    recorded, papers = results_pages.pages(records), paper_tables.pages(records)
     return {
         readme: text,
         checkout / "docs" / "options.md": options_page.page().rstrip() + "\n",

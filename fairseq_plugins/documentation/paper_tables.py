@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..experiments.record_groups import Group, group_of, longest_with_own_budget
-from ..experiments.records import BEST, Record
+from ..experiments.groups_of_runs import Group, group_of, longest_with_own_budget
+from ..experiments.recorded_runs import BEST, Record
 from ..package_files import ROOT
 from ..tables.tables import TABLES, Row, Table, load_table
 from ..tables.writing import markdown
-from .recorded_runs import NOTHING, differing
+from .results_pages import NOTHING, differing
 
 NOT_RECORDED = "not recorded yet"
 

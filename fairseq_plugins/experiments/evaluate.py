@@ -18,7 +18,7 @@ from ..files import locked
 from ..scoring.metrics import Metric
 from ..terminal import table
 from . import configuration as configurations
-from . import fairseq_commands, records
+from . import fairseq_commands, recorded_runs
 from .attention import over_development_set
 from .command_line import gpu_count, process_count, started, work_folder
 from .configuration import TOKENIZE_OPTIONS, Configuration
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str]) -> None:
     data = configuration.prepared_data(options.data)
     started(path)
     if options.record:
-        records.recordable(configuration, run, options.checkpoint)
+        recorded_runs.recordable(configuration, run, options.checkpoint)
     subset = data.preparation.split_of(options.subset)
     name = data.preparation.splits.get(subset, {}).get("name", subset)
     metric = metric_of(configuration, data)
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str]) -> None:
     if options.record:
         rows = metric.statistics(outputs, references)
         extra += [f"--{option}={tokenizer}" for option, tokenizer in tokenizers.items()]
-        written = records.record(configuration, data, run, average, name, scores, extra, statistics=rows)
+        written = recorded_runs.record(configuration, data, run, average, name, scores, extra, statistics=rows)
         print(f"record: {written}")
 
 

@@ -30,7 +30,7 @@ from ..scoring.metrics import Metric, Outputs, metric_named
 from ..scoring.ngrams import ngram_log_probabilities
 from ..terminal import table
 from . import configuration as configurations
-from . import record_groups, records
+from . import groups_of_runs, recorded_runs
 from .builtin_corpora import builtin_corpus
 from .command_line import work_folder
 from .decoding import decoding_of
@@ -263,7 +263,7 @@ def main(arguments: Sequence[str]) -> None:
         run = Run(works[name])
         run.write(metric.scores(outputs, references))
         if options.record:
-            records.record_baseline(task.configurations, works[name].name, run.results)
+            recorded_runs.record_baseline(task.configurations, works[name].name, run.results)
     works |= {name: work / model for name, model in task.systems.items()}
     runs = {name: Run(folder) for name, folder in works.items()}
     if task.inputs:
@@ -355,7 +355,7 @@ def add_recorded(
     task: Task,
     metric: Metric,
     is_whole: bool,
-    runs: Sequence[records.Record] | None = None,
+    runs: Sequence[recorded_runs.Record] | None = None,
 ) -> list[str]:
     """Adds the recorded mean and range of each model to the rows of the scores, in a column of its own.
 
@@ -370,11 +370,11 @@ def add_recorded(
         What to say below the table.
     """
     column, notes, is_compared = metric.main, [], False
-    runs = records.load_all() if runs is None else runs
+    runs = recorded_runs.load_all() if runs is None else runs
     for row in rows:
         group = None
         if row["system"] in task.systems:
-            group = record_groups.group_of(configurations.load(preset(task, row["system"])), runs)
+            group = groups_of_runs.group_of(configurations.load(preset(task, row["system"])), runs)
         figure = group and group.figure(column.key)
         row[f"recorded {column.label}"] = figure and _text_of(figure, column.form)
         is_compared = is_compared or figure is not None
@@ -391,7 +391,7 @@ def add_recorded(
     return notes
 
 
-def _text_of(figure: record_groups.Figure, form: str) -> str:
+def _text_of(figure: groups_of_runs.Figure, form: str) -> str:
     """``93.34, from 92.19 to 93.74 (10 runs)``, or ``93.34 (one run)``."""
     mean = "" if figure.deviation is None else f"{figure.mean:{form}}, from "
     return f"{mean}{figure.range(form)} ({figure.runs})"

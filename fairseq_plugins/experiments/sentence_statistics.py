@@ -1,4 +1,4 @@
-"""What a run's scores are sums of, sentence by sentence, in a file beside its record (``experiments/records.py``)."""
+"""What a run's scores are sums of, sentence by sentence, beside its record (``recorded_runs.py``)."""
 
 from __future__ import annotations
 

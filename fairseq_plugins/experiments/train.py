@@ -22,7 +22,7 @@ from ..files import atomic_file
 from ..limits import reached_limit
 from ..versions import versions
 from . import configuration as configurations
-from . import fairseq_commands, processes, provenance, training_record
+from . import fairseq_commands, processes, provenance, training_identity
 from .command_line import gpu_count, started, work_folder
 from .configuration import Configuration
 from .decoding import check_evaluation
@@ -115,17 +115,17 @@ def main(arguments: Sequence[str]) -> None:
         check_first_model(configuration, command)
     # What is refused leaves the work folder as it was, and --restart deletes nothing for it.
     data.verify_training()
-    record = training_record.TrainingRecord.of(parsed.options, data)
+    record = training_identity.TrainingIdentity.of(parsed.options, data)
     with processes.only_one(work) as descriptors:
         if options.restart:
-            training_record.clear(work)
+            training_identity.clear(work)
         run = Run(work)  # what is damaged is said before hours of training
         training = Training(run, configuration, data, parsed, record.git_revision)
         resumed = make_resumable(last, fairseq_commands.architecture(configuration, extra))
         if resumed is None:
             record.save(work)
         else:
-            training_record.agree(work, record, command)
+            training_identity.agree(work, record, command)
         print(processes.shown(command), flush=True)
         if note := fairseq_commands.share_of(configuration, extra, number).note:
             print(note, flush=True)

@@ -17,7 +17,7 @@ from ..files import read_lines
 from ..scoring.metrics import Outputs, metric_named
 from ..scoring.predictions import write_predictions
 from ..terminal import table
-from . import records
+from . import recorded_runs
 from .decoding import decoding_of
 from .run import Run
 
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> None:
         run.update(data=str(data.folder), **kept)
     if options.record is not None:
         statistics = {options.subset: metric.statistics(outputs, references)}
-        print(f"record: {records.record_baseline(options.record, SYSTEM, found, options.subset, statistics)}")
+        print(f"record: {recorded_runs.record_baseline(options.record, SYSTEM, found, options.subset, statistics)}")
     row = {"system": "word overlap", "set": options.subset, "candidates": len(scores)}
     print(table([row | {column.label: found[column.key] for column in metric.columns}]))
 

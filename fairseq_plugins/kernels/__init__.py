@@ -7,7 +7,7 @@ from torch import Tensor
 
 from . import dispatch
 from .checks import StepCheck, check_sequence
-from .conventional import conventional_rnn, conventional_stepper
+from .conventional_layers import conventional_rnn, conventional_stepper
 from .dispatch import BACKEND_VARIABLE
 from .multi_channel.specification import (
     MultiChannelLayer,

@@ -18,7 +18,7 @@ from .recurrent.conventional import ConventionalRNN
 from .recurrent.dilated import DilatedRNN, DilatedRNNStack
 from .recurrent.hierarchical_multiscale import HierarchicalMultiscaleRNN
 from .recurrent.higher_order import HigherOrderRNN
-from .recurrent.memory import mean_recurrent_length
+from .recurrent.mean_recurrent_length import mean_recurrent_length
 from .recurrent.multi_channel import MultiChannelRNN
 from .recurrent.recurrently_controlled import RecurrentlyControlledRNN
 from .recurrent.registry import RECURRENT_KINDS, LayerSizes, RecurrentKind, option, register_recurrent_kind

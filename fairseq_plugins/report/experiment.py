@@ -15,7 +15,7 @@ from ..experiments.run import RESULTS, Run, overview
 from ..files import read_lines
 from ..scoring.metrics import Column, Metric, metrics_of
 from ..terminal import cell
-from . import classification, progress, sections
+from . import confusion_matrices, progress, sections
 from .page import Drawing, Experiment, Report, ReportTable, Sample
 from .surprise import surprise_figures
 
@@ -35,10 +35,10 @@ def experiment_report(run: Run, figures: Sequence[Drawing] = (), samples: Sequen
     """
     found, data, name = run.results, run.data, _name(run)
     curves = sections.learning_curves_figure({name: run}) if run.statistics.is_file() else None
-    matrices = classification.figures({name: run}, data) if data else []
+    matrices = confusion_matrices.figures({name: run}, data) if data else []
     if data:
         matrices = progress.figures({name: run}, data.preparation.metric) + matrices
-    picked = classification.picked_words_table(run, data) if data else []
+    picked = confusion_matrices.picked_words_table(run, data) if data else []
     facts = [
         f"Architecture {found['architecture']}" if "architecture" in found else "",
         f"{found['parameters']:,} parameters" if found.get("parameters") is not None else "",
@@ -75,7 +75,9 @@ def systems_report(runs: Mapping[str, Run], title: str, subtitle: str, notice: s
         figures += [sections.learning_curves_figure(trained), *surprise_figures(trained)]
     prepared = next((run.data for run in runs.values() if run.data), None)
     if prepared:
-        figures += progress.figures(trained, prepared.preparation.metric) + classification.figures(trained, prepared)
+        figures += progress.figures(trained, prepared.preparation.metric) + confusion_matrices.figures(
+            trained, prepared
+        )
     translated = {name: data for name, run in trained.items() if (data := _translated_data(run)) is not None}
     if translated:
         counts = {name: len(sections.source_text(data, "test")) for name, data in translated.items()}

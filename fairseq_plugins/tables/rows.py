@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import InputError
-from ..experiments.record_groups import Figure
+from ..experiments.groups_of_runs import Figure
 from ..experiments.run import Run
 from ..scoring.significance import Comparison, welch
 from .tables import Row, Table

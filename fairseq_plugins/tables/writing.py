@@ -205,7 +205,7 @@ def write_report(
 ) -> None:
     """Writes the table's report: learning curves, scores by length, attention, samples, and how to do it again."""
     # Not at the head of the file: they import PyTorch, which what is said before does not wait for.
-    from ..report import classification, experiment, page, progress, sections
+    from ..report import confusion_matrices, experiment, page, progress, sections
     from ..report.surprise import surprise_figures
 
     variants = {row.system for row in table.rows if row.variant is not None}
@@ -225,7 +225,7 @@ def write_report(
         samples = sections.aligned_samples(first, data, experiment.SAMPLES)
         figures += sections.attention_figures(last, first[last], sections.example(data, experiment.SAMPLES))
     elif len({seeded[0].run.required_data.folder for seeded in runs.values()}) == 1:
-        figures += classification.figures(first, data)
+        figures += confusion_matrices.figures(first, data)
     figures += surprise_figures(first)
     experiments = [experiment.experiment_of(name, run) for name, run in first.items()]
     rows = [list(cells) for cells in zip(*columns.values(), strict=True)]

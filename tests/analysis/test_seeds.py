@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import records
+from fairseq_plugins.experiments import recorded_runs
 from fairseq_plugins.experiments.configuration import Configuration
-from fairseq_plugins.experiments.records import Record
+from fairseq_plugins.experiments.recorded_runs import Record
 
 from .commands import run
 
@@ -20,12 +20,12 @@ SCORES = {"bilstm": (88, 89, 90), "rcrn": (90, 90, 93)}
 
 @pytest.fixture(autouse=True)
 def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(records.VARIABLE, str(tmp_path / "results"))
+    monkeypatch.setenv(recorded_runs.VARIABLE, str(tmp_path / "results"))
     for system, scores in SCORES.items():
         for seed, score in enumerate(scores, 1):
             rows = np.column_stack([np.arange(100) < score, np.ones(100)])
             made = Record("trec", system, f"configs/trec/{system}.yaml", seed, scores={"test": {"accuracy": score}})
-            records.write(made, statistics={"test": rows})
+            recorded_runs.write(made, statistics={"test": rows})
 
 
 def test_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,15 +40,15 @@ def test_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_baseline_that_is_not_trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    records.record_baseline("trec", "plain", {"accuracy": 88.0})
+    recorded_runs.record_baseline("trec", "plain", {"accuracy": 88.0})
     run("seeds", "trec", "plain", "rcrn", "--output", tmp_path / "seeds")
     printed = capsys.readouterr().out
     assert "mean  88.00  91.00 ± 1.73  +3.00" in printed
     assert "95 % interval of the difference: -1.30 to +7.30 (t-test over the seeds, p = 0.0955)" in printed
-    records.record_baseline("trec", "far", {"accuracy": -900.0})
+    recorded_runs.record_baseline("trec", "far", {"accuracy": -900.0})
     run("seeds", "trec", "far", "rcrn", "--output", tmp_path / "far")
     assert "(t-test over the seeds, p < 0.0001)" in capsys.readouterr().out
-    records.record_baseline("trec", "other", {"accuracy": 80.0})
+    recorded_runs.record_baseline("trec", "other", {"accuracy": 80.0})
     with pytest.raises(InputError, match="neither 'plain' nor 'other' is trained; name a system that has seeds"):
         run("seeds", "trec", "plain", "other", "--output", tmp_path / "two")
 
@@ -56,13 +56,13 @@ def test_a_baseline_that_is_not_trained(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_recipe_and_one_of_several_data_sets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for system, score in ("bilstm_books", 80.0), ("rcrn_books", 81.0):
         path = f"configs/reviews/{system.removesuffix('_books')}.yaml"
-        records.write(Record("reviews", system, path, 1, scores={"test": {"accuracy": score}}))
+        recorded_runs.write(Record("reviews", system, path, 1, scores={"test": {"accuracy": score}}))
     run("seeds", "reviews", "bilstm_books", "rcrn_books", "--output", tmp_path / "seeds")
     assert "mean 80.00 81.00 +1.00" in " ".join(capsys.readouterr().out.split())
     for system, recipe in ("dpn", None), ("dpn_paper", "paper"):
         made = Record("multi30k_de_en", system, "configs/multi30k_de_en/dpn.yaml", 1, recipe=recipe)
         made.scores["test"] = {"accuracy": 1.0 if recipe else 2.0}
-        records.write(made)
+        recorded_runs.write(made)
     run("seeds", "multi30k_de_en", "dpn", "dpn_paper", "--output", tmp_path / "seeds")
     assert "mean 2.00 1.00 -1.00" in " ".join(capsys.readouterr().out.split())
     with pytest.raises(InputError, match="there is no 'rcrn_book'; did you mean 'rcrn_books'"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from fairseq_plugins.documentation import families, options_page
-from fairseq_plugins.experiments.records import Record, checkpoint_name
+from fairseq_plugins.experiments.recorded_runs import Record, checkpoint_name
 from fairseq_plugins.models.presets import PRESETS
 from fairseq_plugins.modules import RECURRENT_KINDS, option
 

@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.documentation import __main__ as update_docs
-from fairseq_plugins.documentation import pages, paper_tables, recorded_runs
+from fairseq_plugins.documentation import pages, paper_tables, results_pages
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import records
+from fairseq_plugins.experiments import recorded_runs
 from fairseq_plugins.experiments.configuration import Configuration
-from fairseq_plugins.experiments.record_groups import groups
-from fairseq_plugins.experiments.records import Record, checkpoint_name
+from fairseq_plugins.experiments.groups_of_runs import groups
+from fairseq_plugins.experiments.recorded_runs import Record, checkpoint_name
 
 IWSLT = "configs/iwslt14_de_en/mc_rnn_3.yaml"
 
 
 @pytest.fixture(autouse=True)
 def own_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(records.VARIABLE, raising=False)
+    monkeypatch.delenv(recorded_runs.VARIABLE, raising=False)
 
 
 def iwslt(seed: int, score: float, **others) -> Record:
@@ -81,7 +81,7 @@ def test_a_row_for_each_system() -> None:
     averaged = iwslt(1, 33.0, checkpoint=checkpoint_name(5))
     carried = iwslt(3, 10.0, carried_over="a page.", note="An old run.")
     runs = [iwslt(1, 32.0, updates=700, parameters=2900), iwslt(2, 33.0, updates=800, parameters=2900)]
-    text = recorded_runs.page("iwslt14_de_en", [*runs, averaged, other, carried])
+    text = results_pages.page("iwslt14_de_en", [*runs, averaged, other, carried])
     current, others = text.split("## With other options")
     assert "| `mc_rnn_3` | best | 32.50 ± 0.71 | 2 | 2,900 | 700 to 800 |" in current
     assert "| `mc_rnn_3` | mean of the last 5 epochs | 33.00 | 1 | – | – |" in current
@@ -93,7 +93,7 @@ def test_a_row_for_each_system() -> None:
 def test_further_sets_have_their_main_number() -> None:
     scores = {"bleu_tokenized": 34.0, "bleu_sacrebleu": 35.0}
     several = Record("nist_zh_en", "dpn", "configs/nist_zh_en/dpn.yaml", 1, scores={"nist05": scores, "nist06": scores})
-    table = recorded_runs.rows(groups([several]), ["nist05", "nist06"])
+    table = results_pages.rows(groups([several]), ["nist05", "nist06"])
     assert list(table) == [
         *("system", "checkpoint", "nist05: BLEU (tokenised)", "nist05: sacreBLEU", "nist06: BLEU (tokenised)", "runs")
     ]
@@ -109,7 +109,7 @@ def test_groups_that_have_different_scores() -> None:
         multi30k(2, own, bleu_sacrebleu=39.0),
         multi30k(3, own, bleu_sacrebleu=40.0),
     ]
-    table = recorded_runs.rows(groups(runs), ["test"])
+    table = results_pages.rows(groups(runs), ["test"])
     assert (table["BLEU (tokenised)"], table["sacreBLEU"]) == (["34.00", "–"], ["35.00", "39.50 ± 0.71"])
     assert table["runs"] == ["1", "2"]
 
@@ -121,7 +121,7 @@ def test_the_cache_is_a_column_and_trials_are_left_out() -> None:
 
     cache, trial = {"generate": {"cache": "true"}}, {"train": {"lr": "10"}}
     runs = [run(1, {}, test=60.0, valid=65.0), run(1, cache, test_with_cache=55.0), run(1, trial, valid=90.0)]
-    text = recorded_runs.page("ptb", runs)
+    text = results_pages.page("ptb", runs)
     assert "| system | checkpoint | test: perplexity | test with cache: perplexity | runs |" in text
     assert "| `mc_rnn_3` | best | 60.00 | 55.00 | 1 |" in text
     assert "65.00" not in text and "90.00" not in text
@@ -163,7 +163,7 @@ def test_runs_that_trained_for_another_time_than_their_configuration_says() -> N
     others = [run(10.0, 9000, lr="1"), run(11.0, 9000, stop_time_hours="2", lr="1")]
     assert paper_tables.our_figures(paper, row, others) == "not recorded yet"
     short, long = run(12.5, 600, max_update="600"), run(13.5, 700, stop_time_hours="2")
-    current = recorded_runs.page("pixel_mnist", [*others, short, long]).partition("## With other options")[0]
+    current = results_pages.page("pixel_mnist", [*others, short, long]).partition("## With other options")[0]
     assert "| `--max-update 600` | best | 12.50 |" in current and "| `--stop-time-hours 2` | best | 13.50 |" in current
     assert "10.00" not in current and "11.00" not in current
     cell = paper_tables.our_figures(paper, row, [*others, short, long])

@@ -14,8 +14,8 @@ from fairseq_plugins.corpora import builtin
 from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import quickstart, records
-from fairseq_plugins.experiments.records import Record
+from fairseq_plugins.experiments import quickstart, recorded_runs
+from fairseq_plugins.experiments.recorded_runs import Record
 from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.scoring.metrics import metric_named
 
@@ -81,10 +81,10 @@ def test_samples(capsys: pytest.CaptureFixture[str]) -> None:
 
 def recorded_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two recorded runs of the quick start's MC-RNN-3, none of RNNSearch."""
-    monkeypatch.setenv(records.VARIABLE, str(tmp_path / "results"))
+    monkeypatch.setenv(recorded_runs.VARIABLE, str(tmp_path / "results"))
     for seed, score in (1, 92.0), (2, 93.0):
         scores = {"test": {"bleu_tokenized": score}}
-        records.write(Record("quickstart", "mc_rnn_3", "configs/quickstart/mc_rnn_3.yaml", seed, scores=scores))
+        recorded_runs.write(Record("quickstart", "mc_rnn_3", "configs/quickstart/mc_rnn_3.yaml", seed, scores=scores))
 
 
 @pytest.mark.parametrize(("score", "is_below"), [(91.99, True), (92.0, False), (94.0, False)])
@@ -108,7 +108,7 @@ def test_a_short_training_is_not_compared(tmp_path: Path, monkeypatch: pytest.Mo
     rows = [{"system": "MC-RNN-3", "BLEU (tokenised)": 1.0}]
     notes = quickstart.add_recorded(rows, quickstart.TASKS["translation"], metric_named("bleu"), False)
     assert notes == ["The recorded runs trained for longer: --max-update cut these short."]
-    monkeypatch.setenv(records.VARIABLE, str(tmp_path / "none"))
+    monkeypatch.setenv(recorded_runs.VARIABLE, str(tmp_path / "none"))
     rows = [{"system": "MC-RNN-3", "BLEU (tokenised)": 1.0}]
     assert quickstart.add_recorded(rows, quickstart.TASKS["translation"], metric_named("bleu"), False) == []
     assert rows[0]["recorded BLEU (tokenised)"] is None

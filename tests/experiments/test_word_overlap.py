@@ -9,7 +9,7 @@ import pytest
 
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import records, word_overlap
+from fairseq_plugins.experiments import recorded_runs, word_overlap
 
 
 def write(folder: Path, is_ranking: bool) -> Path:
@@ -34,7 +34,7 @@ def write(folder: Path, is_ranking: bool) -> Path:
 def test_it_is_recorded_beside_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRSEQ_PLUGINS_RESULTS", str(tmp_path / "results"))
     word_overlap.main([str(write(tmp_path / "data", is_ranking=True)), "--record", "wikiqa"])
-    [record] = records.load_all(tmp_path / "results")
+    [record] = recorded_runs.load_all(tmp_path / "results")
     assert (record.dataset, record.system, record.scores["test"]["map"]) == ("wikiqa", "word_overlap", 75)
     assert record.statistics("test").tolist() == [[1, 1, 1], [0.5, 0.5, 1]]
 

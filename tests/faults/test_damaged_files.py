@@ -16,7 +16,7 @@ from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments.run import Run
-from fairseq_plugins.experiments.training_record import TrainingRecord
+from fairseq_plugins.experiments.training_identity import TrainingIdentity
 from fairseq_plugins.files import read_lines, sha256, write_json
 from tests.conftest import TranslationData
 
@@ -44,7 +44,7 @@ def whole(
     shutil.copyfile(tiny_checkpoint, folder / "checkpoint.pt")
     (folder / "text.gz").write_bytes(gzip.compress("\n".join(f"Satz {n}" for n in range(2000)).encode()))
     write_json(folder / "results.json", {"updates": 5, "bleu_tokenized": 30.0})
-    TrainingRecord({"lr": [0.1]}, {"max_tokens": [4000]}, {}, None).save(folder)
+    TrainingIdentity({"lr": [0.1]}, {"max_tokens": [4000]}, {}, None).save(folder)
     return folder
 
 
@@ -58,7 +58,7 @@ def prepared(folder: Path) -> None:
 READERS: dict[str, tuple[Callable[[Path], object], bool]] = {
     "preparation.json": (Preparation.load, True),
     "results.json": (Run, True),
-    "training.json": (TrainingRecord.load, True),
+    "training.json": (TrainingIdentity.load, True),
     "model.yaml": (lambda folder: configurations.load(folder / "model.yaml"), False),
     "checkpoint.pt": (lambda folder: read_checkpoint(folder / "checkpoint.pt"), True),
     "text.gz": (lambda folder: list(read_lines(folder / "text.gz")), True),

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_plugins.kernels import conventional
+from fairseq_plugins.kernels import conventional_layers
 
 from .calls import Call, compiled_calls, other_calls, recurrent_calls
 
@@ -82,7 +82,7 @@ def fuzz(examples: int) -> None:
         tensors = data.draw(wrong_tensors(call))
         shown = {name: f"{tensor.dtype} {tuple(tensor.shape)} {tensor.device}" for name, tensor in tensors.items()}
         print(f"{call.name}, gradients: {needs_gradients}, {shown}", flush=True)
-        conventional.is_faster = lambda *_: is_on_our_kernel
+        conventional_layers.is_faster = lambda *_: is_on_our_kernel
         try:
             run(call, tensors, needs_gradients)
         except REFUSED:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fairseq_plugins import kernels
-from fairseq_plugins.kernels import conventional
+from fairseq_plugins.kernels import conventional_layers
 from fairseq_plugins.kernels.checks import checked_lengths
 from fairseq_plugins.modules import ConventionalRNN, HigherOrderRNN, MultiChannelRNN
 
@@ -37,7 +37,7 @@ def test_lengths_that_are_not_one_for_each_row(lengths: list, given: str) -> Non
 
 
 def test_a_conventional_layer_on_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conventional, "is_faster", lambda *_: True)
+    monkeypatch.setattr(conventional_layers, "is_faster", lambda *_: True)
     with pytest.raises(ValueError, match="lengths must be from 0 to the 5 steps of x, not from 5 to 7"):
         ConventionalRNN(3, 4, "gru")(torch.randn(5, 2, 3), torch.tensor([5, 7]))
 
@@ -45,7 +45,7 @@ def test_a_conventional_layer_on_the_kernel(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16])
 @pytest.mark.parametrize("layer_of", LAYERS)
 def test_lengths_of_other_types(layer_of: type, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conventional, "is_faster", lambda *_: True)
+    monkeypatch.setattr(conventional_layers, "is_faster", lambda *_: True)
     layer, x, lengths = layer_of(3, 4), torch.randn(5, 3, 3), torch.tensor([5, 2, 0])
     expected, found = layer(x, lengths), layer(x, lengths.to(dtype))
     assert found.output.equal(expected.output)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_plugins import kernels
-from fairseq_plugins.kernels import conventional
+from fairseq_plugins.kernels import conventional_layers
 from fairseq_plugins.modules import (
     RECURRENT_KINDS,
     ConventionalRNN,
@@ -130,7 +130,7 @@ def test_no_steps(kind: str, backend: str | None, monkeypatch: pytest.MonkeyPatc
 def test_what_is_at_padding_changes_nothing(
     kind: str, is_on_our_kernel: bool, nothing: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conventional, "is_faster", lambda *_: is_on_our_kernel)
+    monkeypatch.setattr(conventional_layers, "is_faster", lambda *_: is_on_our_kernel)
     networks = [network_of(kind), RecurrentStack(kind, SIZE, [HIDDEN] * 2, bidirectional=True)]
     if kind == "rcrn":
         networks += [RecurrentlyControlledRNN(SIZE, HIDDEN, cell) for cell in ("lstm", "gru")]

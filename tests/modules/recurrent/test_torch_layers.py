@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_plugins import kernels
-from fairseq_plugins.kernels import conventional
+from fairseq_plugins.kernels import conventional_layers
 from fairseq_plugins.modules import RECURRENT_KINDS, LayerSizes
 from fairseq_plugins.modules.recurrent import torch_layers
 from tests.commands import run_command
@@ -32,7 +32,7 @@ def alone(rnn: nn.RNNBase, x: Tensor, length: int, hidden: Tensor, cell_state: T
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel runs whatever the sizes are."""
-    monkeypatch.setattr(conventional, "is_faster", lambda *_: True)
+    monkeypatch.setattr(conventional_layers, "is_faster", lambda *_: True)
 
 
 @pytest.mark.usefixtures("always")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..experiments.record_groups import Group, groups, has_own_budget
-from ..experiments.records import VALIDATION_SET, Record
+from ..experiments.groups_of_runs import Group, groups, has_own_budget
+from ..experiments.recorded_runs import VALIDATION_SET, Record
 from ..scoring.metrics import Column, metrics_of
 from ..tables.writing import markdown
 

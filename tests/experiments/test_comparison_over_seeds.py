@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import t
 
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import records, sentence_statistics
-from fairseq_plugins.experiments.record_groups import Group
-from fairseq_plugins.experiments.records import Record
-from fairseq_plugins.experiments.seeds import compare_seeds
+from fairseq_plugins.experiments import recorded_runs, sentence_statistics
+from fairseq_plugins.experiments.comparison_over_seeds import compare_seeds
+from fairseq_plugins.experiments.groups_of_runs import Group
+from fairseq_plugins.experiments.recorded_runs import Record
 from fairseq_plugins.scoring.accuracy import mcnemar
 from fairseq_plugins.scoring.metrics import metric_named
 from fairseq_plugins.scoring.significance import paired_bootstrap_of_means
@@ -25,7 +25,7 @@ RIGHT = {"a": [0.6, 0.65, 0.7], "b": [0.75, 0.7, 0.8]}
 @pytest.fixture(autouse=True)
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder of records."""
-    monkeypatch.setenv(records.VARIABLE, str(tmp_path / "results"))
+    monkeypatch.setenv(recorded_runs.VARIABLE, str(tmp_path / "results"))
     return tmp_path / "results"
 
 
@@ -39,11 +39,11 @@ def run(system: str, seed: int, rows: np.ndarray | None, subset: str = "test", *
     """Writes the record of one run."""
     score = 100 * float(rows[:, 0].mean()) if rows is not None else 50.0
     made = Record("trec", system, seed=seed, scores={subset: {"accuracy": score}}, train_seconds=1.0, **facts)
-    return records.write(made, statistics=None if rows is None else {subset: rows})
+    return recorded_runs.write(made, statistics=None if rows is None else {subset: rows})
 
 
 def group(system: str) -> Group:
-    return Group(tuple(record for record in records.load_all() if record.system == system), {})
+    return Group(tuple(record for record in recorded_runs.load_all() if record.system == system), {})
 
 
 def test_two_systems_over_three_seeds() -> None:
@@ -104,7 +104,7 @@ def test_runs_of_a_seed_on_two_machines_count_as_one() -> None:
 
 def test_what_is_not_trained_stands_beside_every_seed() -> None:
     plain = rows_of(0.62)
-    records.record_baseline("trec", "plain", {"accuracy": 62.0}, statistics={"test": plain})
+    recorded_runs.record_baseline("trec", "plain", {"accuracy": 62.0}, statistics={"test": plain})
     rows = [rows_of(share) for share in RIGHT["a"]]
     for seed, one in enumerate(rows, 1):
         run("a", seed, one)
@@ -127,7 +127,7 @@ def test_what_is_not_trained_stands_beside_every_seed() -> None:
 
 def test_two_that_are_not_trained_have_no_seeds() -> None:
     for name in "xy":
-        records.record_baseline("trec", name, {"accuracy": 62.0})
+        recorded_runs.record_baseline("trec", name, {"accuracy": 62.0})
     assert compare_seeds(group("x"), group("y")) == []
 
 
@@ -150,29 +150,29 @@ def test_statistics_of_other_sentences_are_not_compared() -> None:
 def test_statistics_are_read_as_they_were_written() -> None:
     whole, broken = np.array([[0, 300], [1, 2]]), np.array([[0.5, 1.0]])
     path = run("a", 1, rows_of(0.5))
-    records.write(
+    recorded_runs.write(
         Record("trec", "a", seed=1, scores={"file": {}, "x y": {}}, train_seconds=1.0),
         statistics={"file": whole, "x y": broken},
     )
-    found = records.load(path)
+    found = recorded_runs.load(path)
     assert set(found.scores) == {"test", "file", "x y"}, "another set of the same training joins it"
     assert np.array_equal(found.statistics("file"), whole) and found.statistics("file").dtype == np.int64
     assert np.array_equal(found.statistics("x y"), broken)
     assert found.statistics("test").shape == (200, 2) and found.statistics("valid") is None
     before = path.with_suffix(".npz").read_bytes()
-    records.write(found, statistics={name: found.statistics(name) for name in found.scores})
+    recorded_runs.write(found, statistics={name: found.statistics(name) for name in found.scores})
     assert path.with_suffix(".npz").read_bytes() == before, "the same numbers make the same file"
 
 
 def test_those_of_another_training_go() -> None:
     path = run("a", 1, rows_of(0.5))
-    records.write(Record("trec", "a", seed=1, scores={"test": {"accuracy": 1.0}}, train_seconds=2.0))
-    assert records.load(path).statistics("test") is None and not path.with_suffix(".npz").exists()
+    recorded_runs.write(Record("trec", "a", seed=1, scores={"test": {"accuracy": 1.0}}, train_seconds=2.0))
+    assert recorded_runs.load(path).statistics("test") is None and not path.with_suffix(".npz").exists()
 
 
 def test_those_of_a_running_text_are_not_kept() -> None:
     path = run("a", 1, np.ones((sentence_statistics.LARGEST + 1, 2)))
-    assert records.load(path).statistics("test") is None
+    assert recorded_runs.load(path).statistics("test") is None
 
 
 def test_a_damaged_file_is_named() -> None:
@@ -180,4 +180,4 @@ def test_a_damaged_file_is_named() -> None:
     beside = path.with_suffix(".npz")
     beside.write_bytes(beside.read_bytes()[:100])
     with pytest.raises(InputError, match=r"seed_1.npz: not statistics of sentences \(.*\); record the run again"):
-        records.load(path).statistics("test")
+        recorded_runs.load(path).statistics("test")

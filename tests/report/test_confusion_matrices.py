@@ -12,7 +12,7 @@ from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments.run import Run
-from fairseq_plugins.report import classification, progress
+from fairseq_plugins.report import confusion_matrices, progress
 from fairseq_plugins.report.page import Drawing
 from fairseq_plugins.report.progress import PROGRESS, draw_progress, read_points
 
@@ -38,14 +38,14 @@ def evaluated(work: Path, *predicted: str) -> Path:
 
 
 def figures(works: dict[str, Path], data: PreparedData) -> list[Drawing]:
-    return classification.figures({name: Run(work) for name, work in works.items()}, data)
+    return confusion_matrices.figures({name: Run(work) for name, work in works.items()}, data)
 
 
 def test_a_confusion_matrix_of_each_system(data: PreparedData, tmp_path: Path) -> None:
     works = {"RCRN": evaluated(tmp_path / "a", "no", "no", "yes"), "not evaluated": tmp_path / "b"}
     [drawing] = figures(works, data)
     assert drawing.title == "RCRN: confusion matrix" and drawing.svg.startswith("<svg")
-    figure = classification.draw_confusion([[1, 0], [1, 1]], ["no", "yes"])
+    figure = confusion_matrices.draw_confusion([[1, 0], [1, 1]], ["no", "yes"])
     [axis] = figure.axes
     assert [text.get_text() for text in axis.texts] == ["1", "0", "1", "1"]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["no", "yes"]

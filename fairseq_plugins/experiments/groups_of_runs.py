@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .configuration import Configuration
-from .records import BEST, Record, checkpoint_name
+from .recorded_runs import BEST, Record, checkpoint_name
 
 BUDGET = frozenset({"max-epoch", "max-update", "stop-time-hours"})
 """The options that say for how long a training goes."""
@@ -153,7 +153,7 @@ def group_of_system(dataset: str, system: str, records: Iterable[Record], checkp
 
 
 def baselines(records: Iterable[Record], dataset: str) -> dict[str, Group]:
-    """What is not trained and recorded of a data set (:func:`.records.record_baseline`), by its system's name."""
+    """What is not trained and recorded of a data set (:func:`.recorded_runs.record_baseline`), by its system's name."""
     found = (Group((record,), {}) for record in records if record.dataset == dataset)
     return {group.system: group for group in found if not group.is_trained}
 

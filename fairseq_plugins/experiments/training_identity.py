@@ -47,7 +47,7 @@ _LEFT = ("results.json", "train.log", "train.jsonl", "generate", "analysis", "re
 
 
 @dataclass(frozen=True)
-class TrainingRecord:
+class TrainingIdentity:
     """What decides what is trained.
 
     Attributes:
@@ -66,7 +66,7 @@ class TrainingRecord:
     format: int = FORMAT
 
     @classmethod
-    def of(cls, options: argparse.Namespace, data: PreparedData) -> TrainingRecord:
+    def of(cls, options: argparse.Namespace, data: PreparedData) -> TrainingIdentity:
         """What fairseq-train would train with some options.
 
         Args:
@@ -96,7 +96,7 @@ class TrainingRecord:
         return cls(deciding, batch, data.training_checksums(), provenance.git_revision())
 
     @classmethod
-    def load(cls, work: Path) -> TrainingRecord | None:
+    def load(cls, work: Path) -> TrainingIdentity | None:
         """That of a work folder; None where there is none.
 
         Raises:
@@ -123,7 +123,7 @@ class TrainingRecord:
         """Writes it into a work folder."""
         write_json(work / RECORD, asdict(self))
 
-    def differences(self, other: TrainingRecord, command: Sequence[str] = ()) -> list[str]:
+    def differences(self, other: TrainingIdentity, command: Sequence[str] = ()) -> list[str]:
         """In words, what would be trained otherwise by ``other``, whose ``command`` is given.
 
         An option that this record does not know came later, and had its default so far: it counts where the command
@@ -166,13 +166,13 @@ def _shown(value: Any) -> str:
     return "nothing" if value is None else str(value)
 
 
-def agree(work: Path, record: TrainingRecord, command: Sequence[str]) -> None:
+def agree(work: Path, record: TrainingIdentity, command: Sequence[str]) -> None:
     """Lets a training go on if it is the one that the work folder was started with.
 
     Raises:
         InputError: it would be another training, or there is no record of what the folder was started with.
     """
-    begun = TrainingRecord.load(work)
+    begun = TrainingIdentity.load(work)
     if begun is None:
         raise InputError(
             f"{work / RECORD}: no such file, so that nobody knows what {work} was started with; give another --work, "

@@ -12,11 +12,11 @@ import pytest
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
-from fairseq_plugins.experiments import provenance, record_groups, records
+from fairseq_plugins.experiments import groups_of_runs, provenance, recorded_runs
 from fairseq_plugins.experiments.configuration import Configuration
 from fairseq_plugins.experiments.fairseq_commands import options_of
-from fairseq_plugins.experiments.record_groups import Figure
-from fairseq_plugins.experiments.records import Record
+from fairseq_plugins.experiments.groups_of_runs import Figure
+from fairseq_plugins.experiments.recorded_runs import Record
 from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.package_files import CONFIGURATIONS, ROOT
 
@@ -32,7 +32,7 @@ SCORES = {
 @pytest.fixture(autouse=True)
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder of records."""
-    monkeypatch.setenv(records.VARIABLE, str(tmp_path / "results"))
+    monkeypatch.setenv(recorded_runs.VARIABLE, str(tmp_path / "results"))
     return tmp_path / "results"
 
 
@@ -77,7 +77,7 @@ def trained(work: Path, configuration: Configuration, data: PreparedData, *extra
 def record(
     configuration: Configuration, data: PreparedData, work: Path, average: int = 0, extra: Sequence[str] = (), **scores
 ) -> Path:
-    return records.record(configuration, data, Run(work), average, "test", {**SCORES, **scores}, extra)
+    return recorded_runs.record(configuration, data, Run(work), average, "test", {**SCORES, **scores}, extra)
 
 
 def test_a_record_says_what_was_run(configuration: Configuration, data: PreparedData, work: Path, root: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_record_says_what_was_run(configuration: Configuration, data: Prepared
     assert content["options"]["train"]["max-update"] == "1500"
     assert content["options"]["generate"]["beam"] == "5"
     assert str(data.folder) not in path.read_text(encoding="utf-8"), "no path of a machine"
-    assert records.load(path).differences == {}
+    assert recorded_runs.load(path).differences == {}
 
 
 def test_a_record_keeps_the_validation_loss(configuration: Configuration, data: PreparedData, work: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_record_keeps_the_validation_loss(configuration: Configuration, data: 
         {"split": "valid", "num_updates": 1500, "loss": 4.0, "nll_loss": 3.5},
     ]
     (work / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    found = records.load(record(configuration, data, work))
+    found = recorded_runs.load(record(configuration, data, work))
     assert found.validation_loss == {"750": 4.25, "1500": 3.5}, "that of the training that went on"
 
 
@@ -127,17 +127,17 @@ def test_options_that_differ(configuration: Configuration, data: PreparedData, w
     path = record(configuration, data, work, 5, ["--cache", "--gen-subset", "x"])
     name = "seed_1_average_5_dropout_0.5_fp16_true_max-update_20_cache_true.json"
     assert path == root / "quickstart" / "mc_rnn_3" / name
-    found = records.load(path)
+    found = recorded_runs.load(path)
     train = {"dropout": "0.5", "fp16": "true", "max-update": "20"}
     assert found.differs == {"train": train, "generate": {"cache": "true"}}
     assert found.checkpoint == "mean of the last 5 epochs"
-    assert record_groups.group_of(configuration, [found]) is None
+    assert groups_of_runs.group_of(configuration, [found]) is None
 
 
 def test_another_tokenizer_makes_another_run(configuration: Configuration, data: PreparedData, work: Path) -> None:
     path = record(configuration, data, work, extra=["--sacrebleu-tokenize=char"])
     assert path.stem == "seed_1_sacrebleu-tokenize_char"
-    assert records.load(path).differences == {"sacrebleu-tokenize": "char"}
+    assert recorded_runs.load(path).differences == {"sacrebleu-tokenize": "char"}
 
 
 def test_options_without_effect_make_no_other_run(
@@ -146,7 +146,7 @@ def test_options_without_effect_make_no_other_run(
     trained(work, configuration, data, "--no-progress-bar", "--log-interval", "7", "--keep-last-epochs", "3")
     path = record(configuration, data, work)
     assert path == root / "quickstart" / "mc_rnn_3" / "seed_1.json"
-    assert records.load(path).differences == {}
+    assert recorded_runs.load(path).differences == {}
 
 
 def test_a_configuration_that_was_changed_since_then_makes_its_records_differ(
@@ -157,14 +157,14 @@ def test_a_configuration_that_was_changed_since_then_makes_its_records_differ(
     content["options"]["train"]["max-update"] = "2000"
     del content["options"]["train"]["clip-norm"]
     path.write_text(json.dumps(content), encoding="utf-8")
-    assert records.load(path).differences == {"clip-norm": None, "max-update": "2000"}
+    assert recorded_runs.load(path).differences == {"clip-norm": None, "max-update": "2000"}
 
 
 def test_several_processes_share_the_batch_of_the_configuration(
     configuration: Configuration, data: PreparedData, work: Path
 ) -> None:
     trained(work, configuration, data, "--distributed-world-size", "2", "--max-tokens", "300")
-    assert records.load(record(configuration, data, work)).differences == {}
+    assert recorded_runs.load(record(configuration, data, work)).differences == {}
 
 
 def test_the_same_run_is_replaced_and_that_of_another_machine_is_not(
@@ -178,10 +178,10 @@ def test_the_same_run_is_replaced_and_that_of_another_machine_is_not(
     assert second.name == "seed_1_machine_2.json"
     trained(work, configuration, data, seed=2)
     record(configuration, data, work, bleu_sacrebleu=95.0)
-    known = records.load_all()
+    known = recorded_runs.load_all()
     assert [(one.seed, one.scores["test"]["bleu_sacrebleu"]) for one in known] == [(1, 90.0), (1, 91.0), (2, 95.0)]
-    (group,) = record_groups.groups(known)
-    assert group == record_groups.group_of(configuration, known)
+    (group,) = groups_of_runs.groups(known)
+    assert group == groups_of_runs.group_of(configuration, known)
     figure = group.figure("bleu_sacrebleu")
     assert figure.mean == pytest.approx(92) and figure.deviation == pytest.approx(7**0.5)
     assert (figure.text(".2f"), figure.range(".2f"), figure.runs) == ("92.00 ± 2.65", "90.00 to 95.00", "3 runs")
@@ -189,16 +189,18 @@ def test_the_same_run_is_replaced_and_that_of_another_machine_is_not(
 
 
 def test_several_sets_are_one_record(configuration: Configuration, data: PreparedData, work: Path) -> None:
-    records.record(configuration, data, Run(work), 0, "nist04", SCORES)
-    path = records.record(configuration, data, Run(work), 0, "nist05", {**SCORES, "bleu_tokenized": 40.0})
-    assert list(records.load(path).scores) == ["nist04", "nist05"]
+    recorded_runs.record(configuration, data, Run(work), 0, "nist04", SCORES)
+    path = recorded_runs.record(configuration, data, Run(work), 0, "nist05", {**SCORES, "bleu_tokenized": 40.0})
+    assert list(recorded_runs.load(path).scores) == ["nist04", "nist05"]
     trained(work, configuration, data, train_seconds=7.0)
-    assert list(records.load(records.record(configuration, data, Run(work), 0, "nist05", SCORES)).scores) == ["nist05"]
+    assert list(
+        recorded_runs.load(recorded_runs.record(configuration, data, Run(work), 0, "nist05", SCORES)).scores
+    ) == ["nist05"]
 
 
 def test_what_is_not_trained() -> None:
-    path = records.record_baseline("quickstart", "word_for_word", SCORES)
-    found = records.load(path)
+    path = recorded_runs.record_baseline("quickstart", "word_for_word", SCORES)
+    found = recorded_runs.load(path)
     assert (found.configuration, found.seed, found.differences) == (None, None, {})
     assert found.scores["test"]["bleu_sacrebleu"] == 92.59
 
@@ -210,22 +212,22 @@ def test_one_run() -> None:
 
 def test_what_cannot_be_recorded(configuration: Configuration, data: PreparedData, work: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="leave out --checkpoint"):
-        records.recordable(configuration, Run(work), "some.pt")
+        recorded_runs.recordable(configuration, Run(work), "some.pt")
     with pytest.raises(InputError, match="tells of no training"):
-        records.recordable(configuration, Run(tmp_path / "nothing"), None)
+        recorded_runs.recordable(configuration, Run(tmp_path / "nothing"), None)
     Run(tmp_path / "translated").write({"bleu_tokenized": 1.0})
     with pytest.raises(InputError, match="tells of no training"):
-        records.recordable(configuration, Run(tmp_path / "translated"), None)
+        recorded_runs.recordable(configuration, Run(tmp_path / "translated"), None)
     other = configurations.load(CONFIGURATIONS / "quickstart" / "rnnsearch.yaml")
     with pytest.raises(InputError, match="was trained with .*mc_rnn_3.yaml, not with .*rnnsearch.yaml"):
-        records.recordable(other, Run(work), None)
+        recorded_runs.recordable(other, Run(work), None)
     (work / "train.jsonl").write_text('{"split": "valid"}\n{"split": "val\n', encoding="utf-8")
     with pytest.raises(InputError, match="train.jsonl, line 2: not a line of statistics; delete this line"):
-        records.recordable(configuration, Run(work), None)
+        recorded_runs.recordable(configuration, Run(work), None)
     own = tmp_path / "own.yaml"
     own.write_text("train: {arch: lstm}", encoding="utf-8")
     with pytest.raises(InputError, match="own.yaml is not below"):
-        records.recordable(configurations.load(own), Run(work), None)
+        recorded_runs.recordable(configurations.load(own), Run(work), None)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +248,7 @@ def test_files_that_are_no_records(root: Path, content: str, message: str) -> No
     path.parent.mkdir(parents=True)
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=f"seed_1.json: .*{message}"):
-        records.load_all()
+        recorded_runs.load_all()
 
 
 def test_options_of_a_command() -> None:
@@ -258,15 +260,15 @@ def test_options_of_a_command() -> None:
 
 
 def test_the_records_of_the_project_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(records.VARIABLE)
-    for known in records.load_all():
+    monkeypatch.delenv(recorded_runs.VARIABLE)
+    for known in recorded_runs.load_all():
         assert isinstance(known, Record) and known.scores
 
 
 def test_every_record_of_the_project_has_its_configuration_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those too of files that are one file now: by a recipe, and of the review sets."""
-    monkeypatch.delenv(records.VARIABLE)
-    for known in records.load_all():
+    monkeypatch.delenv(recorded_runs.VARIABLE)
+    for known in recorded_runs.load_all():
         if known.configuration is None:
             continue
         configuration = configurations.load(ROOT / known.configuration, known.recipe)
@@ -282,8 +284,8 @@ def test_every_record_of_the_project_has_its_configuration_and_options(monkeypat
 
 
 def test_runs_by_the_papers_recipe_before_it_was_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(records.VARIABLE)
-    earlier = [known for known in records.load_all() if known.recipe == "paper" and known.carried_over]
+    monkeypatch.delenv(recorded_runs.VARIABLE)
+    earlier = [known for known in recorded_runs.load_all() if known.recipe == "paper" and known.carried_over]
     assert len(earlier) == 10 and {known.dataset for known in earlier} == {"multi30k_de_en"}
     for known in earlier:
         assert known.differences == {"label-smoothing": "0.1"}, "no run by the recipe of today"
@@ -294,16 +296,16 @@ def test_a_run_by_another_recipe(data: PreparedData, tmp_path: Path, root: Path)
     trained(tmp_path, configuration, data, recipe="paper")
     path = record(configuration, data, tmp_path)
     assert path == root / "multi30k_de_en" / "dpn_paper" / "seed_1.json"
-    made = records.load(path)
+    made = recorded_runs.load(path)
     assert (made.configuration, made.recipe) == ("configs/multi30k_de_en/dpn.yaml", "paper")
     assert made.differences == {} and made.options["train"]["cross-memory"] == "plain"
     own = configurations.load("multi30k_de_en/dpn")
-    assert record_groups.group_of(configuration, [made]) and not record_groups.group_of(own, [made])
+    assert groups_of_runs.group_of(configuration, [made]) and not groups_of_runs.group_of(own, [made])
     with pytest.raises(InputError, match="was trained by another recipe; say --recipe paper$"):
-        records.recordable(own, Run(tmp_path), None)
+        recorded_runs.recordable(own, Run(tmp_path), None)
     trained(tmp_path, own, data)
     with pytest.raises(InputError, match="was trained by another recipe; leave out --recipe$"):
-        records.recordable(configuration, Run(tmp_path), None)
+        recorded_runs.recordable(configuration, Run(tmp_path), None)
 
 
 def test_a_run_of_one_of_several_data_sets(data: PreparedData, tmp_path: Path, root: Path) -> None:
@@ -311,12 +313,12 @@ def test_a_run_of_one_of_several_data_sets(data: PreparedData, tmp_path: Path, r
     trained(tmp_path, books, data)
     path = record(books, data, tmp_path)
     assert path == root / "reviews" / "rcrn_books" / "seed_1.json"
-    assert records.load(path).configuration == "configs/reviews/rcrn.yaml"
+    assert recorded_runs.load(path).configuration == "configs/reviews/rcrn.yaml"
     expected = (
         r"configs/reviews/_base.yaml, line \d+: for several data sets; name one by --data, a folder work/reviews_\*/"
     )
     with pytest.raises(InputError, match=f"^--record: .*{expected}"):
-        records.recordable(configurations.load("reviews/rcrn"), tmp_path, None)
+        recorded_runs.recordable(configurations.load("reviews/rcrn"), tmp_path, None)
 
 
 def test_a_record_makes_the_revision_of_the_next_one_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

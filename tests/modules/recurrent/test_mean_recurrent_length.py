@@ -8,7 +8,7 @@ import math
 import pytest
 
 from fairseq_plugins.modules import mean_recurrent_length
-from fairseq_plugins.modules.recurrent.memory import (
+from fairseq_plugins.modules.recurrent.mean_recurrent_length import (
     channel_steps,
     dilated,
     dilated_cnn,

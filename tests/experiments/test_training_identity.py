@@ -14,9 +14,9 @@ from fairseq_plugins.checkpoints import check_dictionaries
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
-from fairseq_plugins.experiments import fairseq_commands, provenance, train, training_record
+from fairseq_plugins.experiments import fairseq_commands, provenance, train, training_identity
 from fairseq_plugins.experiments.run import Run, configuration_name
-from fairseq_plugins.experiments.training_record import TrainingRecord
+from fairseq_plugins.experiments.training_identity import TrainingIdentity
 from fairseq_plugins.package_files import CONFIGURATIONS
 from tests.conftest import TINY_UPDATES
 
@@ -35,9 +35,9 @@ train:
 """
 
 
-def record(folder: Path, data: PreparedData, *extra: str, content: str = MODEL) -> TrainingRecord:
+def record(folder: Path, data: PreparedData, *extra: str, content: str = MODEL) -> TrainingIdentity:
     configuration = configurations.load(write(folder, model=content))
-    return TrainingRecord.of(fairseq_commands.train_command(configuration, data, folder, 0, extra).options, data)
+    return TrainingIdentity.of(fairseq_commands.train_command(configuration, data, folder, 0, extra).options, data)
 
 
 @pytest.fixture
@@ -47,16 +47,16 @@ def data(data: PreparedData) -> PreparedData:
 
 
 @pytest.fixture(scope="module")
-def record_of_model(tmp_path_factory: pytest.TempPathFactory) -> TrainingRecord:
+def record_of_model(tmp_path_factory: pytest.TempPathFactory) -> TrainingIdentity:
     """That of ``MODEL``, wherever it lies."""
     folder = tmp_path_factory.mktemp("record")
     return record(folder, recorded(pairs_data(folder / "data")))
 
 
 @pytest.fixture
-def begun(tmp_path: Path, record_of_model: TrainingRecord) -> TrainingRecord:
+def begun(tmp_path: Path, record_of_model: TrainingIdentity) -> TrainingIdentity:
     record_of_model.save(tmp_path)
-    loaded = TrainingRecord.load(tmp_path)
+    loaded = TrainingIdentity.load(tmp_path)
     assert loaded == record_of_model
     return loaded
 
@@ -82,7 +82,7 @@ def begun(tmp_path: Path, record_of_model: TrainingRecord) -> TrainingRecord:
     ],
 )
 def test_what_may_be_otherwise(
-    begun: TrainingRecord, tmp_path: Path, data: PreparedData, extra: list[str], differing: list[str]
+    begun: TrainingIdentity, tmp_path: Path, data: PreparedData, extra: list[str], differing: list[str]
 ) -> None:
     found = begun.differences(record(tmp_path, data, *extra), extra)
     # An architecture or a schedule brings other values along.
@@ -106,7 +106,7 @@ def test_models_in_fairseqs_older_style(tmp_path: Path, data: PreparedData) -> N
 
 
 @pytest.mark.system
-def test_other_data(begun: TrainingRecord, tmp_path: Path, data: PreparedData) -> None:
+def test_other_data(begun: TrainingIdentity, tmp_path: Path, data: PreparedData) -> None:
     (data.folder / "bin" / "test.de-en.de.bin").write_bytes(b"another test set")
     assert begun.differences(record(tmp_path, recorded(data))) == []
     (data.folder / "bin" / "dict.de.txt").write_text("b 1\n", encoding="utf-8")
@@ -118,7 +118,7 @@ def test_other_data(begun: TrainingRecord, tmp_path: Path, data: PreparedData) -
 
 
 @pytest.mark.system
-def test_an_option_that_the_record_does_not_know(begun: TrainingRecord, tmp_path: Path, data: PreparedData) -> None:
+def test_an_option_that_the_record_does_not_know(begun: TrainingIdentity, tmp_path: Path, data: PreparedData) -> None:
     del begun.options["dropout"]
     assert begun.differences(record(tmp_path, data)) == []
     extra = ["--dropout", "0.5"]
@@ -126,7 +126,7 @@ def test_an_option_that_the_record_does_not_know(begun: TrainingRecord, tmp_path
 
 
 @pytest.fixture
-def work(tmp_path: Path, record_of_model: TrainingRecord, tiny_checkpoint: Path) -> Path:
+def work(tmp_path: Path, record_of_model: TrainingIdentity, tiny_checkpoint: Path) -> Path:
     """A work folder of a training that has ended: what it was started with, and its last checkpoint."""
     folder = tmp_path / "work"
     (folder / "checkpoints").mkdir(parents=True)
@@ -300,7 +300,7 @@ def test_a_restart_deletes_what_was_trained(
     with pytest.raises(InputError, match="fairseq-train ended with exit status 1: it said nothing"):
         run_train(work, data, "--restart", "--encoder-hidden-size", "32")
     assert fairseq_commands.option(commands[0], "--encoder-hidden-size") == "32"
-    assert TrainingRecord.load(work).options["encoder_hidden_size"] == 32
+    assert TrainingIdentity.load(work).options["encoder_hidden_size"] == 32
 
 
 @pytest.mark.parametrize("is_new", [True, False])
@@ -326,12 +326,12 @@ def test_a_kill_within_a_restart_leaves_no_part_of_the_checkpoints(work: Path, m
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(training_record.Path, "unlink", killed)
-        patch.setattr(training_record.shutil, "rmtree", lambda *_, ignore_errors=False: ignore_errors or killed())
+        patch.setattr(training_identity.Path, "unlink", killed)
+        patch.setattr(training_identity.shutil, "rmtree", lambda *_, ignore_errors=False: ignore_errors or killed())
         with pytest.raises(KeyboardInterrupt):
-            training_record.clear(work)
+            training_identity.clear(work)
     assert not (work / "checkpoints").exists()
-    training_record.clear(work)
+    training_identity.clear(work)
     assert list(work.iterdir()) == []
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..scoring.metrics import Column, Metric, metrics_of
 from ..scoring.significance import paired_bootstrap_of_means, student, welch
-from .record_groups import Figure, Group
-from .records import Record
+from .groups_of_runs import Figure, Group
+from .recorded_runs import Record
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from . import provenance, sentence_statistics
 from .configuration import Configuration
 from .fairseq_commands import Options, options_of, share_of
 from .run import Run
-from .training_record import WITHOUT_EFFECT
+from .training_identity import WITHOUT_EFFECT
 from .training_statistics import by_split, losses_of, read_statistics
 
 VARIABLE = "FAIRSEQ_PLUGINS_RESULTS"
