@@ -254,9 +254,9 @@ def test_files_that_are_no_records(root: Path, content: str, message: str) -> No
 def test_options_of_a_command() -> None:
     command = ["fairseq-train", "bin", "-a", "lstm", "--lr", "1", "2", "--x=y", "--z", "-0.5", "--flag", "--lr", "3"]
     expected = {"a": "lstm", "lr": "3", "x": "y", "z": "-0.5", "flag": "true"}
-    assert records.options_of(command) == expected
-    assert "lr" not in records.options_of(command, ["lr"])
-    assert records.options_of(["--lr", "1", "2"]) == {"lr": "1 2"}
+    assert options_of(command) == expected
+    assert "lr" not in options_of(command, ["lr"])
+    assert options_of(["--lr", "1", "2"]) == {"lr": "1 2"}
 
 
 def test_the_records_of_the_project_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
