@@ -106,14 +106,14 @@ def checked_checkpoint(path: str | Path, expected: str | None = None) -> dict[st
     checkpoint = read_checkpoint(path)
     from fairseq.models import ARCH_MODEL_REGISTRY
 
-    found = str(architecture(checkpoint))
-    if expected is not None and found != expected:
+    name = str(architecture(checkpoint))
+    if expected is not None and name != expected:
         raise InputError(
-            f"{path}: a checkpoint of '{found}', but '{expected}' is what is asked for; give another --work"
+            f"{path}: a checkpoint of '{name}', but '{expected}' is what is asked for; give another --work"
         )
-    if found not in ARCH_MODEL_REGISTRY:
+    if name not in ARCH_MODEL_REGISTRY:
         raise InputError(
-            f"{path}: a checkpoint of '{found}', which fairseq does not know{nearest(found, ARCH_MODEL_REGISTRY)}"
+            f"{path}: a checkpoint of '{name}', which fairseq does not know{nearest(name, ARCH_MODEL_REGISTRY)}"
         )
     return checkpoint
 
@@ -167,14 +167,14 @@ def check_dictionaries(
     symbols = [dictionary_symbols(path) for path in dictionaries]
     if not symbols:
         return
-    known = checkpoint.get("dictionaries")
-    if known is not None:
+    trained = checkpoint.get("dictionaries")
+    if trained is not None:
         checksums = [checksum_of_lines(lines) for lines in symbols]
         if by_side:
-            sides = zip(dictionaries, checksums, known.values(), strict=False)
-            wrong = [path for path, found, expected in sides if found != expected]
+            sides = zip(dictionaries, checksums, trained.values(), strict=False)
+            wrong = [path for path, checksum, expected in sides if checksum != expected]
         else:
-            wrong = [] if {*known.values()} <= {*checksums} else list(dictionaries)
+            wrong = [] if {*trained.values()} <= {*checksums} else list(dictionaries)
         if wrong:
             raise InputError(
                 f"{wrong[0]}: not the dictionary that {name} was trained with; give the prepared data of its training"
@@ -241,15 +241,15 @@ def last_checkpoints(folder: str | Path, count: int) -> list[Path]:
     Raises:
         InputError: the folder has fewer; fairseq-train keeps none with ``--no-epoch-checkpoints``.
     """
-    found = list(epoch_checkpoints(folder).values())
+    checkpoints = list(epoch_checkpoints(folder).values())
     if count < 1:
         raise InputError(f"{count} checkpoints cannot be averaged; ask for 1 or more")
-    if len(found) < count:
+    if len(checkpoints) < count:
         raise InputError(
-            f"{folder}: {len(found)} checkpoints of epochs (checkpoint<epoch>.pt), but {count} are wanted; "
+            f"{folder}: {len(checkpoints)} checkpoints of epochs (checkpoint<epoch>.pt), but {count} are wanted; "
             f"train without --no-epoch-checkpoints and with --keep-last-epochs {count} or more"
         )
-    return found[-count:]
+    return checkpoints[-count:]
 
 
 def average_checkpoints(paths: Sequence[str | Path], output: str | Path) -> None:
@@ -331,11 +331,11 @@ def _chosen(inputs: list[Path], last: int | None, epochs: list[int] | None) -> l
         raise InputError("--last and --epochs choose from one folder of checkpoints: give that as --inputs")
     if last is not None:
         return last_checkpoints(inputs[0], last)
-    found = epoch_checkpoints(inputs[0])
+    by_epoch = epoch_checkpoints(inputs[0])
     chosen: list[Path] = []
     for epoch in epochs or ():
-        if epoch not in found:
-            epochs_there = ", ".join(map(str, found)) or "(none)"
+        if epoch not in by_epoch:
+            epochs_there = ", ".join(map(str, by_epoch)) or "(none)"
             raise InputError(f"{inputs[0]}: no checkpoint{epoch}.pt; there are those of epochs {epochs_there}")
-        chosen.append(found[epoch])
+        chosen.append(by_epoch[epoch])
     return chosen

@@ -55,8 +55,8 @@ def last_words(output: Iterable[str]) -> str:
     error, last, is_open = "", "it said nothing", False
     for line in output:
         text = line.strip()
-        if found := _ERROR.match(line):
-            error, is_open = found[1] or found[2], True
+        if match := _ERROR.match(line):
+            error, is_open = match[1] or match[2], True
         elif is_open and error.endswith(":") and text:
             # "Error(s) in loading state_dict for X:", and what they are in the next line.
             error = f"{error} {text}"
@@ -127,9 +127,9 @@ _SHOWN_BEFORE: list[Callable] = []
 def _show(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
     if issubclass(kind, InputError):
         print(f"error: {error}", file=sys.stderr)
-    elif kind.__name__ == "ProcessRaisedException" and (found := _INPUT_ERROR.search(str(error))):
+    elif kind.__name__ == "ProcessRaisedException" and (match := _INPUT_ERROR.search(str(error))):
         # Of several processes that train, one has raised it: what is left of it is text.
-        print(f"error: {found[1]}", file=sys.stderr)
+        print(f"error: {match[1]}", file=sys.stderr)
     elif issubclass(kind, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
     elif issubclass(kind, ModuleNotFoundError) and importlib.util.find_spec("fairseq") is None:

@@ -63,10 +63,10 @@ def main(arguments: Sequence[str]) -> None:
 
 def check_versions() -> list[str]:
     """Prints versions; returns what is missing, a sentence each."""
-    found = versions(PACKAGES)
-    print(f"fairseq-plugins {VERSION}, " + ", ".join(f"{name} {number}" for name, number in found.items()))
-    required = [name for name in PACKAGES if not name.startswith("fairseq") and name not in found]
-    if "fairseq" not in found and "fairseq-fixed" not in found:
+    installed = versions(PACKAGES)
+    print(f"fairseq-plugins {VERSION}, " + ", ".join(f"{name} {number}" for name, number in installed.items()))
+    required = [name for name in PACKAGES if not name.startswith("fairseq") and name not in installed]
+    if "fairseq" not in installed and "fairseq-fixed" not in installed:
         required.append("fairseq-fixed")
     return [f"{name} is not installed: run scripts/install.sh" for name in required]
 
@@ -172,7 +172,7 @@ def check_layer(kind: RecurrentKind) -> tuple[dict[str, Any], dict[str, str]]:
     x = torch.randn(_STEPS, _BATCH, _SIZE)
     weights = torch.randn(_STEPS, _BATCH, network.output_size)
     with chosen_backends() as chosen:
-        found = _run(network, x, weights, by_steps=False)
+        outputs = _run(network, x, weights, by_steps=False)
     refused = {backend: reason for choice in chosen for backend, reason in choice.refused.items()}
     with named_backend("reference"):
         expected = _run(network, x, weights, by_steps=network.is_steppable)
@@ -180,8 +180,8 @@ def check_layer(kind: RecurrentKind) -> tuple[dict[str, Any], dict[str, str]]:
         "layer": kind.name,
         "backend": ", ".join(dict.fromkeys(choice.name for choice in chosen)) or "torch",
         "reference": "step by step" if network.is_steppable else "reference backend",
-        "forward": _difference(found[:1], expected[:1]),
-        "backward": _difference(found[1:], expected[1:]),
+        "forward": _difference(outputs[:1], expected[:1]),
+        "backward": _difference(outputs[1:], expected[1:]),
     }, refused
 
 
@@ -203,10 +203,10 @@ def _run(network: RecurrentNetwork, x: Any, weights: Any, by_steps: bool) -> lis
     return [output.detach(), *(torch.zeros(1) if gradient is None else gradient for gradient in gradients)]
 
 
-def _difference(found: Sequence[Any], expected: Sequence[Any]) -> float:
+def _difference(outputs: Sequence[Any], expected: Sequence[Any]) -> float:
     # Relative to all of them: a gradient that is nearly zero has hardly a correct digit.
     scale = max(float(tensor.abs().max()) for tensor in expected)
-    largest = max(float((one - other).abs().max()) for one, other in zip(found, expected, strict=True))
+    largest = max(float((one - other).abs().max()) for one, other in zip(outputs, expected, strict=True))
     return largest / max(scale, 1e-6)
 
 

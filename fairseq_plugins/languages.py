@@ -33,8 +33,8 @@ def language_code(name: str) -> str | None:
         group = langcodes.Language.get(langcodes.standardize_tag(name, macro=True)).language
     except langcodes.LanguageTagError:
         return None
-    code, given = tag.language, re.split("[-_]", name)[0].lower()
-    if not tag.is_valid() or code is None or (len(given) == 2 and given != code):
+    code, subtag = tag.language, re.split("[-_]", name)[0].lower()
+    if not tag.is_valid() or code is None or (len(subtag) == 2 and subtag != code):
         return None
     if code in MOSES or group not in MOSES:
         return code if code in MOSES or len(code) == 2 or tag.script else None

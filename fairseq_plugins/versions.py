@@ -13,13 +13,13 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
     """The versions of Python and of those of ``packages`` (names of distributions) that are installed."""
     from importlib import metadata  # not at the head of the file: --version need not wait for it
 
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for package in packages:
         try:
-            found[package] = metadata.version(package)
+            installed[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def add_version_argument(parser: argparse.ArgumentParser) -> None:

@@ -41,15 +41,15 @@ def align(trained: TranslationModel, pairs: Sequence[tuple[Sentence, Sentence]])
     Raises:
         InputError: the model takes no sentences as long as these, or has no attention.
     """
-    found: dict[int, Alignment] = {}
+    alignments_by_index: dict[int, Alignment] = {}
     for index, reading in forced_decoding(trained, pairs):
         source, target = pairs[index]
-        found[index] = Alignment(
+        alignments_by_index[index] = Alignment(
             [word.text for word in source.words_and_end],
             [word.text for word in target.words_and_end],
             {name: joined(weights, source, target).tolist() for name, weights in reading.flows.items()},
         )
-    return [found[index] for index in range(len(pairs))]
+    return [alignments_by_index[index] for index in range(len(pairs))]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -40,7 +40,7 @@ def boundaries(trained: TranslationModel, sentences: Sequence[Sentence]) -> list
     Raises:
         InputError: the model's encoder is not an HM-RNN of two levels or more.
     """
-    found = []
+    results = []
     for sentence in sentences:
         layers = layer_details(trained, sentence, "boundaries")
         if not layers:
@@ -49,8 +49,8 @@ def boundaries(trained: TranslationModel, sentences: Sequence[Sentence]) -> list
                 "HM-RNN of two levels or more"
             )
         by_direction = {layer.direction: layer.values.int().tolist() for layer in layers}
-        found.append(Boundaries([*sentence.pieces, END], by_direction))
-    return found
+        results.append(Boundaries([*sentence.pieces, END], by_direction))
+    return results
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

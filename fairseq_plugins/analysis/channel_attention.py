@@ -66,7 +66,7 @@ def channel_attention(trained: TranslationModel, sentences: Sequence[Sentence]) 
     Raises:
         InputError: the model's encoder is not an MC-RNN.
     """
-    found = []
+    results = []
     for sentence in sentences:
         layers = layer_details(trained, sentence, "channel_attention")
         if not layers:
@@ -75,8 +75,8 @@ def channel_attention(trained: TranslationModel, sentences: Sequence[Sentence]) 
             )
         words = [(word.text, word.start, word.stop) for word in sentence.words_and_end]
         by_layer = [_layer(trained, sentence, layer) for layer in layers]
-        found.append(ChannelAttention([*sentence.pieces, END], words, by_layer))
-    return found
+        results.append(ChannelAttention([*sentence.pieces, END], words, by_layer))
+    return results
 
 
 def _layer(trained: TranslationModel, sentence: Sentence, layer: LayerDetail) -> LayerAttention:

@@ -152,18 +152,18 @@ def run(arguments: argparse.Namespace) -> Analysis:
     """
     if arguments.sentences < 0:
         raise InputError(f"--sentences {arguments.sentences}: give how many to show for either side, 0 or more")
-    given = systems.load(arguments)
-    if len(given.outputs) != 2:
-        raise InputError(f"--system: {len(given.outputs)} given, but two are compared; give NAME=FILE of each")
+    comparable = systems.load(arguments)
+    if len(comparable.outputs) != 2:
+        raise InputError(f"--system: {len(comparable.outputs)} given, but two are compared; give NAME=FILE of each")
     report = compare(
-        given.outputs,
-        given.source,
-        given.references,
-        given.metric,
+        comparable.outputs,
+        comparable.source,
+        comparable.references,
+        comparable.metric,
         sentences=arguments.sentences,
         seed=arguments.seed,
     )
-    return Analysis(asdict(report), [Panel(report)], "\n".join([*given.remarks, _text(report)]))
+    return Analysis(asdict(report), [Panel(report)], "\n".join([*comparable.remarks, _text(report)]))
 
 
 def _text(report: ComparisonReport) -> str:

@@ -52,20 +52,20 @@ class Focus(NamedTuple):
 
     def warnings(self) -> list[str]:
         """A sentence for each flow that found nothing, and for each gate that is shut."""
-        found = [
+        warnings = [
             f"{FLOWS.get(name, name)}: this attention looks everywhere alike: its entropy is {value:.3f} nats, "
             f"that of uniform weights {self.uniform:.3f}"
             for name, value in self.entropy.items()
             if value > (1 - UNIFORM_MARGIN) * self.uniform
         ]
         for gate in gates_of(list(self.entropy), self.gates):
-            found += [
+            warnings += [
                 f"{gate.label}: shut for {gate.label_of(path)}, whose share is {share:.4f}: it has no effect and "
                 "learns nothing"
                 for path, share in gate.shares.items()
                 if share < SHUT
             ]
-        return found
+        return warnings
 
 
 def focus(trained: TranslationModel, pairs: Sequence[tuple[Sentence, Sentence]]) -> Focus:
@@ -112,20 +112,20 @@ def run(arguments: argparse.Namespace) -> Analysis:
     """The entropy of each flow, the gates, and warnings of what found nothing or is shut."""
     trained = TranslationModel.load([arguments.checkpoint], arguments.data)
     pairs = read_pairs(trained, arguments)
-    found = focus(trained, pairs)
-    lines = [f"{FLOWS.get(name, name)}: {value:.3f} nats" for name, value in found.entropy.items()]
-    lines.append(f"uniform weights: {found.uniform:.3f} nats")
+    result = focus(trained, pairs)
+    lines = [f"{FLOWS.get(name, name)}: {value:.3f} nats" for name, value in result.entropy.items()]
+    lines.append(f"uniform weights: {result.uniform:.3f} nats")
     lines += [
-        f"{gate_label(name)}: {', '.join(f'{share:.3f}' for share in layers)}" for name, layers in found.gates.items()
+        f"{gate_label(name)}: {', '.join(f'{share:.3f}' for share in layers)}" for name, layers in result.gates.items()
     ]
-    lines += [f"warning: {warning}" for warning in found.warnings()]
+    lines += [f"warning: {warning}" for warning in result.warnings()]
     numbers = {
         "checkpoint": str(arguments.checkpoint),
         "architecture": trained.architecture,
         "sentences": len(pairs),
-        "entropy": found.entropy,
-        "uniform": found.uniform,
-        "gates": found.gates,
-        "warnings": found.warnings(),
+        "entropy": result.entropy,
+        "uniform": result.uniform,
+        "gates": result.gates,
+        "warnings": result.warnings(),
     }
-    return Analysis(numbers, [Panel(found)], "\n".join(lines))
+    return Analysis(numbers, [Panel(result)], "\n".join(lines))

@@ -74,7 +74,7 @@ def gates_of(flows: Sequence[str], shares: Mapping[str, Sequence[float]]) -> lis
         others.setdefault(gate, {})[path] = values
     gates = []
     for name, of_paths in others.items():
-        own = next(path for path in (decoders if name == OUTPUT else encoders) if path not in of_paths)
+        reader = next(path for path in (decoders if name == OUTPUT else encoders) if path not in of_paths)
         for layer, values in enumerate(zip(*of_paths.values(), strict=True), 1):
-            gates.append(Gate(name, layer, {own: 1 - sum(values), **dict(zip(of_paths, values, strict=True))}))
+            gates.append(Gate(name, layer, {reader: 1 - sum(values), **dict(zip(of_paths, values, strict=True))}))
     return gates

@@ -100,14 +100,14 @@ def layer_details(trained: TranslationModel, sentence: Sentence, detail: str) ->
     """
     tokens = _encode(trained.source_dictionary, sentence).unsqueeze(0)
     with torch.no_grad():
-        found = layer_details_of(trained.model, tokens, detail)
-    return [layer._replace(values=layer.values[0]) for layer in found]
+        details = layer_details_of(trained.model, tokens, detail)
+    return [layer._replace(values=layer.values[0]) for layer in details]
 
 
 def analysis_of_sentences(
     trained: TranslationModel,
     numbers: Sequence[int],
-    found: Sequence[Any],
+    results: Sequence[Any],
     lines: Callable[[Any], Sequence[str]] = lambda _: (),
 ) -> Analysis:
     """What was found in some sentences, a figure for each.
@@ -115,12 +115,14 @@ def analysis_of_sentences(
     Args:
         trained: the model
         numbers: of the sentences, from 1
-        found: what was found in each, a dataclass
+        results: what was found in each, a dataclass
         lines: printed of each
     """
     about = {"checkpoint": str(trained.path), "architecture": trained.architecture}
-    sentences = [{"number": number, **asdict(each)} for number, each in zip(numbers, found, strict=True)]
-    panels = [Panel(each, f"_{number}", tuple(lines(each))) for number, each in zip(numbers, found, strict=True)]
+    sentences = [{"number": number, **asdict(result)} for number, result in zip(numbers, results, strict=True)]
+    panels = [
+        Panel(result, f"_{number}", tuple(lines(result))) for number, result in zip(numbers, results, strict=True)
+    ]
     return Analysis({**about, "sentences": sentences}, panels, "")
 
 

@@ -109,27 +109,29 @@ def scores_by_length(
         members = np.flatnonzero(place == index)
         if not len(members):
             continue
-        own = np.stack([rows[members] for rows in statistics])
-        observed = np.concatenate([single.scores_of(summed) for summed in own.sum(axis=1)])
+        of_bucket = np.stack([rows[members] for rows in statistics])
+        observed = np.concatenate([single.scores_of(summed) for summed in of_bucket.sum(axis=1)])
         sampled = np.empty((samples, len(systems)))
         for row in sampled:
             # How often each sentence is drawn: as good as the sentences themselves, and quicker to sum.
             drawn = np.bincount(generator.integers(len(members), size=len(members)), minlength=len(members))
-            row[:] = np.concatenate([single.scores_of(summed) for summed in drawn @ own])
-        known = len(members) > 1
-        scores = _intervals(systems, observed, sampled, known)
-        differences = _intervals(systems, observed - observed[0], sampled - sampled[:, :1], known)
+            row[:] = np.concatenate([single.scores_of(summed) for summed in drawn @ of_bucket])
+        has_interval = len(members) > 1
+        scores = _intervals(systems, observed, sampled, has_interval)
+        differences = _intervals(systems, observed - observed[0], sampled - sampled[:, :1], has_interval)
         del differences[next(iter(systems))]
         buckets.append(Bucket(shortest, longest, len(members), scores, differences))
     signature = metric.signature(metric.main, references, f"bs:{samples}|seed:{seed}")
     return LengthReport(metric.main.name, list(systems), buckets, signature)
 
 
-def _intervals(names: Iterable[str], observed: np.ndarray, sampled: np.ndarray, known: bool) -> dict[str, Interval]:
+def _intervals(
+    names: Iterable[str], observed: np.ndarray, sampled: np.ndarray, has_interval: bool
+) -> dict[str, Interval]:
     """Each system's score, (S,), with the middle 95 % of its samples, (samples, S), where that is known."""
     low, high = np.percentile(sampled, [2.5, 97.5], axis=0).tolist()
     return {
-        name: Interval(score, low[index] if known else None, high[index] if known else None)
+        name: Interval(score, low[index] if has_interval else None, high[index] if has_interval else None)
         for index, (name, score) in enumerate(zip(names, observed.tolist(), strict=True))
     }
 
@@ -156,16 +158,18 @@ def run(arguments: argparse.Namespace) -> Analysis:
     bounds = arguments.bounds
     if list(bounds) != sorted(set(bounds)) or bounds[0] < 1:
         raise InputError(f"--bounds {' '.join(map(str, bounds))}: give numbers that rise, from 1 or more")
-    given = systems.load(arguments)
-    lengths = [len(line.split()) for line in given.source]
+    comparable = systems.load(arguments)
+    lengths = [len(line.split()) for line in comparable.source]
     if 0 in lengths:
         raise InputError(
             f"{arguments.source}, line {lengths.index(0) + 1}: empty, so it belongs to no length; "
             f"leave this line out of all files"
         )
-    report = scores_by_length(given.outputs, given.references, lengths, given.metric, bounds, seed=arguments.seed)
+    report = scores_by_length(
+        comparable.outputs, comparable.references, lengths, comparable.metric, bounds, seed=arguments.seed
+    )
     rows = table([_row(bucket, report.systems[0]) for bucket in report.buckets])
-    text = "\n".join([*given.remarks, rows, f"{report.metric} with 95 % intervals: {report.signature}"])
+    text = "\n".join([*comparable.remarks, rows, f"{report.metric} with 95 % intervals: {report.signature}"])
     return Analysis(asdict(report), [Panel(report)], text)
 
 

@@ -83,9 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Analysis:
     """The command ``memory``."""
-    found = memories(arguments.dilations, arguments.channels)
+    networks = memories(arguments.dilations, arguments.channels)
     rows = [
-        {"network": each.name, "mean path length": each.mean, "recurrent edges per node": each.edges_per_node}
-        for each in found
+        {"network": network.name, "mean path length": network.mean, "recurrent edges per node": network.edges_per_node}
+        for network in networks
     ]
-    return Analysis({"networks": [asdict(each) for each in found]}, [Panel(found)], table(rows))
+    return Analysis({"networks": [asdict(network) for network in networks]}, [Panel(networks)], table(rows))

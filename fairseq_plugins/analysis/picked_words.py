@@ -94,7 +94,7 @@ def _of_ranker(model: SequenceRanker, task: FairseqTask, sample: dict[str, Any])
     encoded = [model.encoder(*text) for text in zip(tokens, lengths, strict=True)]
     if model.attention is not None:
         weights = model.attention.weights(*encoded[0], *encoded[1])
-        shares = [own[0, : int(length[0])] for own, length in zip(weights, lengths, strict=True)]
+        shares = [weight[0, : int(length[0])] for weight, length in zip(weights, lengths, strict=True)]
     else:
         shares = [
             _shares(pool(text.output, text.lengths, ["max"]).positions["max"][0], int(text.lengths[0]))

@@ -51,8 +51,8 @@ def run(arguments: argparse.Namespace) -> Analysis:
     Raises:
         InputError: nothing is recorded of a system, or not of this set, or neither system is trained.
     """
-    known = recorded_runs.load_all()
-    baseline, system = (group_named(arguments, name, known) for name in (arguments.baseline, arguments.system))
+    recorded = recorded_runs.load_all()
+    baseline, system = (group_named(arguments, name, recorded) for name in (arguments.baseline, arguments.system))
     groups = (baseline, system)
     if not any(group.is_trained for group in groups):
         raise InputError(
@@ -66,30 +66,30 @@ def run(arguments: argparse.Namespace) -> Analysis:
     return Analysis(_numbers(report), [Panel(report)], _text(report))
 
 
-def group_named(arguments: argparse.Namespace, name: str, known: Sequence[recorded_runs.Record]) -> Group:
+def group_named(arguments: argparse.Namespace, name: str, recorded: Sequence[recorded_runs.Record]) -> Group:
     """The recorded runs of a configuration as it is today, or the record of what is not trained.
 
     Raises:
         InputError: there is no such configuration or data set, or nothing is recorded of it.
     """
-    baselines = groups_of_runs.baselines(known, arguments.dataset)
+    baselines = groups_of_runs.baselines(recorded, arguments.dataset)
     if name in baselines:
         return baselines[name]
     folder = CONFIGURATIONS / arguments.dataset
     path = folder / f"{name}.yaml"
     # A recipe, or one of several data sets, is in the name of what is recorded.
-    of_data_set = {record.system: record for record in known if record.dataset == arguments.dataset}
+    of_data_set = {record.system: record for record in recorded if record.dataset == arguments.dataset}
     if name in of_data_set and (configuration_name := of_data_set[name].configuration) is not None:
         path = ROOT / configuration_name
     elif not path.is_file():
         asked = name if folder.is_dir() else arguments.dataset
-        datasets = {record.dataset for record in known}
+        datasets = {record.dataset for record in recorded}
         systems = {file.stem for file in folder.glob("[!_]*.yaml")} | of_data_set.keys()
         there = sorted(systems if folder.is_dir() else datasets)
         raise InputError(f"{path}: there is no '{asked}'{nearest(asked, there)}; there are {', '.join(there)}")
     checkpoint = recorded_runs.checkpoint_name(arguments.average)
     configurations.load(path).load_extensions()  # the metric may be one of theirs
-    group = groups_of_runs.group_of_system(arguments.dataset, name, known, checkpoint)
+    group = groups_of_runs.group_of_system(arguments.dataset, name, recorded, checkpoint)
     if group is None:
         place = recorded_runs.folder() / arguments.dataset / name
         raise InputError(
@@ -111,7 +111,8 @@ def _numbers(report: SeedsReport) -> dict[str, Any]:
                 "p_value": comparison.p_value,
                 "together": comparison.together,
                 "seeds": {
-                    each.seed: {"difference": each.difference, "p_value": each.p_value} for each in comparison.seeds
+                    of_seed.seed: {"difference": of_seed.difference, "p_value": of_seed.p_value}
+                    for of_seed in comparison.seeds
                 },
             }
             for comparison in report.comparisons
@@ -126,13 +127,13 @@ def _text(report: SeedsReport) -> str:
         form = comparison.column.form
         rows = [
             {
-                "seed": each.seed,
-                first: f"{each.baseline:{form}}",
-                second: f"{each.system:{form}}",
-                "difference": f"{each.difference:+{form}}",
-                "p": _p(each.p_value),
+                "seed": of_seed.seed,
+                first: f"{of_seed.baseline:{form}}",
+                second: f"{of_seed.system:{form}}",
+                "difference": f"{of_seed.difference:+{form}}",
+                "p": _p(of_seed.p_value),
             }
-            for each in comparison.seeds
+            for of_seed in comparison.seeds
         ]
         mean = {
             "seed": "mean",

@@ -59,17 +59,17 @@ def speeds(folders: Sequence[Path]) -> list[Speed]:
     rows = [
         Speed(
             name=name,
-            config=found.get("config"),
-            device=found.get("device"),
-            parameters=found.get("parameters"),
-            updates=found.get("updates"),
-            train_seconds=found.get("train_seconds"),
-            train_tokens_per_second=found.get("train_tokens_per_second"),
-            decode_sentences_per_second=found.get("decode_sentences_per_second"),
-            train_ratio=_ratio(found, first, "train_tokens_per_second"),
-            decode_ratio=_ratio(found, first, "decode_sentences_per_second"),
+            config=values.get("config"),
+            device=values.get("device"),
+            parameters=values.get("parameters"),
+            updates=values.get("updates"),
+            train_seconds=values.get("train_seconds"),
+            train_tokens_per_second=values.get("train_tokens_per_second"),
+            decode_sentences_per_second=values.get("decode_sentences_per_second"),
+            train_ratio=_ratio(values, first, "train_tokens_per_second"),
+            decode_ratio=_ratio(values, first, "decode_sentences_per_second"),
         )
-        for name, found in zip(_names(folders), results, strict=True)
+        for name, values in zip(_names(folders), results, strict=True)
     ]
     devices: dict[str, str] = {}
     for row in rows:
@@ -86,16 +86,16 @@ def _results(folder: Path) -> dict[str, Any]:
     path = folder / "results.json"
     if not path.exists():
         raise InputError(f"{path}: no such file; give the work folder of a training, 'fairseq-plugins train' writes it")
-    found = Run(folder).results
+    values = Run(folder).results
     keys = ("train_tokens_per_second", "decode_sentences_per_second")
-    if all(found.get(key) is None for key in keys):
+    if all(values.get(key) is None for key in keys):
         raise InputError(f"{path}: neither {' nor '.join(keys)}; train the system with 'fairseq-plugins train'")
     for key in (*keys, "train_seconds", "parameters", "updates"):
-        if not isinstance(value := found.get(key), (int, float, type(None))):
+        if not isinstance(value := values.get(key), (int, float, type(None))):
             raise InputError(
                 f"{path}: {key} is {value!r}, not a number; delete it: training and evaluation write it anew"
             )
-    return found
+    return values
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
@@ -110,8 +110,8 @@ def _names(folders: Sequence[Path]) -> list[str]:
 
 
 def _ratio(results: dict[str, Any], first: dict[str, Any], key: str) -> float | None:
-    own, other = results.get(key), first.get(key)
-    return own / other if own is not None and other else None
+    speed, other = results.get(key), first.get(key)
+    return speed / other if speed is not None and other else None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -69,12 +69,12 @@ def load(arguments: argparse.Namespace) -> Systems:
     if arguments.seed < 1:
         raise InputError(f"--seed {arguments.seed}: the bootstrap takes seeds from 1 on; give another")
     files: dict[str, Path] = {}
-    for given in arguments.system:
-        name, separator, file = given.partition("=")
+    for argument in arguments.system:
+        name, separator, file = argument.partition("=")
         if not (name and separator and file):
-            raise InputError(f"--system {given}: not NAME=FILE; write for example --system MC-RNN=test.tok.en")
+            raise InputError(f"--system {argument}: not NAME=FILE; write for example --system MC-RNN=test.tok.en")
         if name in files:
-            raise InputError(f"--system {given}: {name} is {files[name]} already; give every system its own name")
+            raise InputError(f"--system {argument}: {name} is {files[name]} already; give every system its own name")
         files[name] = Path(file)
     source = list(read_lines(arguments.source))
     if not source:
@@ -87,8 +87,8 @@ def load(arguments: argparse.Namespace) -> Systems:
         _parallel(file, outputs[name].text, arguments.source, len(source))
     lowercase = getattr(arguments, "lowercase", False)
     language = arguments.reference[0].suffix.removeprefix(".")
-    known = References(references, references, lowercase, language)
-    return Systems(source, known, outputs, metric, metric.remarks(known))
+    expected = References(references, references, lowercase, language)
+    return Systems(source, expected, outputs, metric, metric.remarks(expected))
 
 
 def _metric(arguments: argparse.Namespace) -> Metric:

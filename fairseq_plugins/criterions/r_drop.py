@@ -89,7 +89,7 @@ class RDropCriterion(OutputCrossEntropyCriterion):
         real = target.ne(self.padding_idx)
         rows = max(1, _CHUNK_NUMBERS // weight.size(0))
         chunks = zip(
-            *(each.split(rows) for each in (first.flatten(0, 1), second.flatten(0, 1), real.flatten())), strict=True
+            *(tensor.split(rows) for tensor in (first.flatten(0, 1), second.flatten(0, 1), real.flatten())), strict=True
         )
         divergences = [
             checkpoint(_divergence_of, *chunk, weight, bias, use_reentrant=False, preserve_rng_state=False)
@@ -101,7 +101,7 @@ class RDropCriterion(OutputCrossEntropyCriterion):
 def _divergence_of(first: Tensor, second: Tensor, real: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     logits = (F.linear(features, weight, bias) for features in (first, second))
     precision = torch.promote_types(weight.dtype, torch.float32)
-    log_probabilities = (F.log_softmax(each, dim=-1, dtype=precision) for each in logits)
+    log_probabilities = (F.log_softmax(tensor, dim=-1, dtype=precision) for tensor in logits)
     return (_divergence(*log_probabilities) * real).sum()
 
 

@@ -105,9 +105,9 @@ def searched_settings(model: LanguageModel, **given: Any) -> CacheSettings:
     searched = {"checkpoint_sha256": sha256(model.path), "tokens_sha256": of_tokens, "given": given}
     if path.is_file():
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            if searched.items() <= found.items():
-                return CacheSettings(**found["chosen"])
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if searched.items() <= content.items():
+                return CacheSettings(**content["chosen"])
         except (InputError, ValueError, AttributeError, LookupError, TypeError):
             logger.warning(f"{path}: damaged; the settings of the cache are searched for again")
     chosen, tried = search(model.read(tokens), **{f"{name}s": (value,) for name, value in given.items()})

@@ -69,8 +69,8 @@ class LanguageModel(TrainedModel):
         """
         path = self.data.folder / "tokens" / f"{self.preparation.split_of(subset)}.txt"
         if not path.is_file():
-            known = sorted(file.stem for file in path.parent.glob("*.txt"))
-            raise InputError(f"{path}: no such file; the prepared sets are {', '.join(known)}")
+            prepared = sorted(file.stem for file in path.parent.glob("*.txt"))
+            raise InputError(f"{path}: no such file; the prepared sets are {', '.join(prepared)}")
         return list(read_lines(path))
 
     def encoded(self, text: Iterable[str], name: str) -> list[str]:

@@ -91,9 +91,9 @@ class PreparedData:
             InputError: it was, by what it says of them; of dictionaries by the size of its embeddings where it says
                 nothing.
         """
-        known = stored_options(checkpoint, "task")
+        stored = stored_options(checkpoint, "task")
         for name, value in self.preparation.task_options().items():
-            trained = known.get(name)
+            trained = stored.get(name)
             if str(trained) != str(value):
                 raise InputError(
                     f"{self.folder}: of {name} {value}, but {path} was trained with {name} {trained}; give the "

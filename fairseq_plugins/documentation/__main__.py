@@ -32,11 +32,11 @@ def main(arguments: Sequence[str]) -> None:
     add_version_argument(parser)
     options = parser.parse_args(arguments)
     stale = []
-    known = recorded_runs.load_all()
-    for configuration in sorted({record.configuration for record in known if record.configuration is not None}):
+    recorded = recorded_runs.load_all()
+    for configuration in sorted({record.configuration for record in recorded if record.configuration is not None}):
         # A metric may be the user's own.
         configurations.load(ROOT / configuration).load_extensions()
-    made = generated(ROOT, known)
+    made = generated(ROOT, recorded)
     for path, text in made.items():
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue

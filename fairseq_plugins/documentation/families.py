@@ -52,10 +52,10 @@ STAND_IN_DATA = {
 
 def table(records: Sequence[Record]) -> str:
     """The table, from the recorded runs."""
-    known = {each.name: each for each in paper_tables.tables()}
+    by_name = {table_of_paper.name: table_of_paper for table_of_paper in paper_tables.tables()}
     columns: dict[str, list[str]] = {heading: [] for heading in ("family", "the paper", "ours", "training")}
     for family in FAMILIES:
-        paper = known[family.table]
+        paper = by_name[family.table]
         (row,) = (row for row in paper.rows if row.system == family.row)
         ours, path = _ours(family, paper, row, records)
         cells = (

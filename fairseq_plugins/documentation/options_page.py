@@ -61,13 +61,15 @@ def is_ours(options: type) -> bool:
 
 def options_table(options: type) -> list[str]:
     """The fields of a dataclass of options: name, default, choices and help; nothing where it has none."""
-    fields = [each for each in dataclasses.fields(options) if each.name not in INHERITED and "help" in each.metadata]
+    fields = [
+        option for option in dataclasses.fields(options) if option.name not in INHERITED and "help" in option.metadata
+    ]
     if not fields:
         return []
     columns = {
-        "option": [f"`{flag(each.name)}`" for each in fields],
-        "default": [default(each) for each in fields],
-        "what": [text(each.metadata["help"]) for each in fields],
+        "option": [f"`{flag(option.name)}`" for option in fields],
+        "default": [default(option) for option in fields],
+        "what": [text(option.metadata["help"]) for option in fields],
     }
     return [*markdown(columns), ""]
 

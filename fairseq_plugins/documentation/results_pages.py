@@ -57,11 +57,11 @@ def is_current(group: Group) -> bool:
     return not first.carried_over and (not group.differences or has_own_budget(first))
 
 
-def with_variants(found: Sequence[Group]) -> list[Group]:
+def with_variants(shown: Sequence[Group]) -> list[Group]:
     """The groups, where what was evaluated with the cache is with the same runs without it: its sets have names of
     their own (``test with cache``)."""
     merged: dict[tuple[object, ...], Group] = {}
-    for group in found:
+    for group in shown:
         differences = {key: value for key, value in group.differences.items() if key != VARIANT}
         key = (group.system, group.checkpoint, group.records[0].carried_over, *differences.items())
         before = merged[key].records if key in merged else ()
@@ -136,8 +136,8 @@ def differing(options: Mapping[str, str | None]) -> str:
 
 def extremes(numbers: Sequence[float | None]) -> str:
     """The lowest and the highest of the numbers that are known; early stopping makes trainings differ."""
-    known = [number for number in numbers if number is not None]
-    return " to ".join(dict.fromkeys(f"{end(known):,.0f}" for end in (min, max))) if known else NOTHING
+    counts = [number for number in numbers if number is not None]
+    return " to ".join(dict.fromkeys(f"{end(counts):,.0f}" for end in (min, max))) if counts else NOTHING
 
 
 def notes(records: Sequence[Record], shown: Sequence[str]) -> list[str]:

@@ -41,5 +41,5 @@ def over_development_set(checkpoint: str, data: PreparedData, work: Path) -> dic
     if processes.run(command, lambda _: None, stderr=None if sys.stderr.isatty() else subprocess.STDOUT) != 0:
         print(f"note: where the model looks is not known: this failed: {processes.shown(command)}")
         return None
-    found = json.loads(output.with_suffix(".json").read_text(encoding="utf-8"))
-    return {key: found[key] for key in _FIGURES}
+    content = json.loads(output.with_suffix(".json").read_text(encoding="utf-8"))
+    return {key: content[key] for key in _FIGURES}

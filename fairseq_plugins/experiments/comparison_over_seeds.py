@@ -76,14 +76,14 @@ def compare_seeds(baseline: Group, system: Group, subset: str = "test") -> list[
     groups = (baseline, system)
     keys = [{key for record in group.records for key in record.scores.get(subset, {})} for group in groups]
     both = keys[0] & keys[1]
-    found = []
+    comparisons = []
     for metric in metrics_of(both):
         columns = [column for column in metric.columns if column.key in both]
         trained = [_by_seed(group, subset, [column.key for column in columns]) for group in groups]
         # What is not trained gives the same whatever the other's seed.
         runs = [
-            own if group.is_trained else dict.fromkeys(other, group.records)
-            for group, own, other in zip(groups, trained, reversed(trained), strict=True)
+            runs_of_seed if group.is_trained else dict.fromkeys(other, group.records)
+            for group, runs_of_seed, other in zip(groups, trained, reversed(trained), strict=True)
         ]
         if not all(runs):
             continue
@@ -94,7 +94,10 @@ def compare_seeds(baseline: Group, system: Group, subset: str = "test") -> list[
         pairs = [(ours, theirs) for ours, theirs in rows.values() if ours is not None and theirs is not None]
         together = _together(metric, pairs) if is_whole else {}
         for column in columns:
-            values = [{seed: _mean(own, subset, column) for seed, own in of_seed.items()} for of_seed in runs]
+            values = [
+                {seed: _mean(runs_of_seed, subset, column) for seed, runs_of_seed in of_seed.items()}
+                for of_seed in runs
+            ]
             seeds = tuple(
                 SeedComparison(seed, values[0][seed], values[1][seed], tests[seed].get(column.key)) for seed in shared
             )
@@ -108,8 +111,10 @@ def compare_seeds(baseline: Group, system: Group, subset: str = "test") -> list[
                     interval, p_value = welch(first.values, second.values)
                 else:
                     interval, p_value = student([each.difference for each in seeds])
-            found.append(SeedsComparison(column, first, second, seeds, interval, p_value, together.get(column.key)))
-    return found
+            comparisons.append(
+                SeedsComparison(column, first, second, seeds, interval, p_value, together.get(column.key))
+            )
+    return comparisons
 
 
 def _by_seed(group: Group, subset: str, keys: Sequence[str]) -> dict[int, list[Record]]:
@@ -141,5 +146,5 @@ def _tested(metric: Metric, baseline: np.ndarray | None, system: np.ndarray | No
 def _together(metric: Metric, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
     """Column's key → p over all seeds, whose statistics are all there."""
     baseline, system = zip(*pairs, strict=True)
-    found = paired_bootstrap_of_means(baseline, system, metric.scores_of)
-    return {column.key: comparison.p_value for column, comparison in zip(metric.columns, found, strict=True)}
+    compared = paired_bootstrap_of_means(baseline, system, metric.scores_of)
+    return {column.key: comparison.p_value for column, comparison in zip(metric.columns, compared, strict=True)}

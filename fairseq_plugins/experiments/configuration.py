@@ -236,16 +236,18 @@ def load(path: str | Path, recipe: str | None = None, data: str | Path | None = 
         ours = [file.relative_to(CONFIGURATIONS).with_suffix("").as_posix() for file in CONFIGURATIONS.glob("*/*.yaml")]
         raise InputError(f"{path}: no such file, and no configuration of this project{nearest(str(path), ours)}")
     content = _merged(path, ())
-    own, recipes = content.recipe, content.recipes
-    name = recipe if own is None or recipe is not None else own.text
+    chosen_recipe, recipes = content.recipe, content.recipes
+    name = recipe if chosen_recipe is None or recipe is not None else chosen_recipe.text
     if name is not None:
         if name not in recipes:
-            place = f"{path}: --recipe" if own is None or recipe is not None else f"{own.place}: recipe"
+            place = (
+                f"{path}: --recipe" if chosen_recipe is None or recipe is not None else f"{chosen_recipe.place}: recipe"
+            )
             there = f"there are {', '.join(recipes)}" if recipes else "the configuration has none"
             raise InputError(f"{place}: there is no recipe '{name}'{nearest(name, recipes)}; {there}")
         content.sections["train"] = {**recipes[name], **content.sections.get("train", {})}
     extension_files = tuple(dict.fromkeys(content.extensions))
-    chosen = None if own is not None and own.text == recipe else recipe
+    chosen = None if chosen_recipe is not None and chosen_recipe.text == recipe else recipe
     data_name = None if data is None else _chosen_data(content.sections, data)
     configuration = Configuration(
         path, **content.sections, extensions=extension_files, recipe=chosen, data_name=data_name
@@ -313,19 +315,19 @@ def _merged(path: Path, descendants: tuple[Path, ...]) -> _Content:
     if path.resolve() in descendants:
         chain = " -> ".join(str(file) for file in (*descendants, path.resolve()))
         raise InputError(f"{path}: a configuration cannot be its own base ({chain})")
-    own = _read(path)
-    if own.base is None:
-        return own
-    base_path = path.parent / own.base.text
+    content = _read(path)
+    if content.base is None:
+        return content
+    base_path = path.parent / content.base.text
     if not base_path.is_file():
         raise InputError(
-            f"{own.base.place}: base: there is no file {base_path} (its place is beside the configuration)"
+            f"{content.base.place}: base: there is no file {base_path} (its place is beside the configuration)"
         )
     base = _merged(base_path, (*descendants, path.resolve()))
-    for known, added in ((base.sections, own.sections), (base.recipes, own.recipes)):
+    for present, added in ((base.sections, content.sections), (base.recipes, content.recipes)):
         for name, section in added.items():
-            known[name] = {**known.get(name, {}), **section}
-    return base._replace(recipe=own.recipe or base.recipe, extensions=[*base.extensions, *own.extensions])
+            present[name] = {**present.get(name, {}), **section}
+    return base._replace(recipe=content.recipe or base.recipe, extensions=[*base.extensions, *content.extensions])
 
 
 def _read(path: Path) -> _Content:

@@ -147,8 +147,8 @@ class Generation:
         folder = data.folder / "tokens"
         if not (folder / names[0]).is_file():
             prepared = sorted(path.stem for path in folder.glob(f"*.{language}") if ".ref" not in path.stem)
-            known = ", ".join(splits.get(split, {}).get("name", split) for split in prepared)
-            raise InputError(f"{folder / names[0]}: no such file; the prepared sets are {known}")
+            names_there = ", ".join(splits.get(split, {}).get("name", split) for split in prepared)
+            raise InputError(f"{folder / names[0]}: no such file; the prepared sets are {names_there}")
         tokens = [list(read_lines(folder / name)) for name in names]
         if (data.folder / "raw" / names[0]).is_file():
             text = [list(read_lines(data.folder / "raw" / name)) for name in names]
@@ -209,8 +209,8 @@ class Classification:
         """The labels; where candidates are ranked, ``QUESTION LABEL``."""
         path = data.folder / "raw" / f"{subset}.label"
         if not path.is_file():
-            known = ", ".join(data.preparation.splits)
-            raise InputError(f"{path}: no such file; the prepared sets are {known}")
+            prepared = ", ".join(data.preparation.splits)
+            raise InputError(f"{path}: no such file; the prepared sets are {prepared}")
         labels = list(read_lines(path))
         if path.with_suffix(".group").is_file():
             questions = read_lines(path.with_suffix(".group"))
@@ -276,8 +276,8 @@ class TextScoring:
         self._check(data)
         path = data.folder / "tokens" / f"{subset}.txt"
         if not path.is_file():
-            known = sorted(file.stem for file in path.parent.glob("*.txt"))
-            raise InputError(f"{path}: no such file; the prepared sets are {', '.join(known)}")
+            prepared = sorted(file.stem for file in path.parent.glob("*.txt"))
+            raise InputError(f"{path}: no such file; the prepared sets are {', '.join(prepared)}")
         lines = [list(read_lines(path))]
         return References(lines, lines)
 

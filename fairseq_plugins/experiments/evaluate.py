@@ -205,5 +205,8 @@ def paper_cell(metric: Metric, paper: dict[str, Any], subset: str) -> str | None
 def explanations(metric: Metric, scores: dict[str, Any]) -> list[str]:
     """How scores were computed, and their intervals where they have some."""
     intervals = {column.label: metric.interval(scores, column) for column in metric.columns}
-    known = [f"{label} {found[0]:.2f}-{found[1]:.2f}" for label, found in intervals.items() if found]
-    return [*metric.explanations(scores), *([f"95 % intervals: {', '.join(known)}"] if known else [])]
+    shown_intervals = [f"{label} {ends[0]:.2f}-{ends[1]:.2f}" for label, ends in intervals.items() if ends]
+    return [
+        *metric.explanations(scores),
+        *([f"95 % intervals: {', '.join(shown_intervals)}"] if shown_intervals else []),
+    ]

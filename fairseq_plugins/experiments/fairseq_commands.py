@@ -146,9 +146,9 @@ def share_of(configuration: Configuration, extra: Sequence[str], number: int) ->
         "max-tokens": ["--max-tokens"],
         "batch-size": ["--batch-size", "--max-sentences"],
     }
-    given = {key: option(extra, *own) or values.get(key) for key, own in names.items()}
-    frequencies = (given.pop("update-freq") or "1").split(",")
-    sizes = {key: value for key, value in given.items() if value is not None}
+    sizes_by_key = {key: option(extra, *spellings) or values.get(key) for key, spellings in names.items()}
+    frequencies = (sizes_by_key.pop("update-freq") or "1").split(",")
+    sizes = {key: value for key, value in sizes_by_key.items() if value is not None}
     if number < 2 or not all(text.isdecimal() for text in (*frequencies, *sizes.values())):
         return Share([], "")
     common = math.gcd(number, *map(int, frequencies))
@@ -292,8 +292,8 @@ def option_arguments(kind: str, section: Section, extra: Sequence[str] = ()) -> 
             raise InputError(f"{value.place}: '{key}' cannot be in a configuration: {RESERVED[key]}")
         action = options.get(f"--{key}")
         if action is None:
-            known = [option[2:] for option in options if option.startswith("--")]
-            raise InputError(f"{value.place}: fairseq-{kind} has no option '{key}'{nearest(key, known)}")
+            names = [option[2:] for option in options if option.startswith("--")]
+            raise InputError(f"{value.place}: fairseq-{kind} has no option '{key}'{nearest(key, names)}")
         if action.nargs == 0:
             if value.text not in ("true", "false"):
                 raise InputError(f"{value.place}: {key} is a flag: write true or false, not '{value.text}'")
@@ -319,8 +319,8 @@ def check(kind: str, arguments: Sequence[str], section: Section, extra: Sequence
     parser = _parser(kind, section, extra)
     parsed, unknown = fairseq_options.parse_args_and_arch(parser, input_args=[*arguments, *extra], parse_known=True)
     if unknown:
-        known = [option for option in parser._option_string_actions if option.startswith("--")]
-        raise InputError(f"fairseq-{kind} has no option '{unknown[0]}'{nearest(unknown[0].split('=')[0], known)}")
+        names = [option for option in parser._option_string_actions if option.startswith("--")]
+        raise InputError(f"fairseq-{kind} has no option '{unknown[0]}'{nearest(unknown[0].split('=')[0], names)}")
 
     def place(key: str) -> str:
         value = section.get(key) if option(extra, f"--{key}") is None else None
@@ -400,10 +400,10 @@ def _parser(kind: str, section: Section, extra: Sequence[str] = ()) -> argparse.
     }[kind]()
 
     def error(message: str) -> NoReturn:
-        found = re.match(r"argument (?:-\w/)?--([\w-]+)", message)
+        match = re.match(r"argument (?:-\w/)?--([\w-]+)", message)
         # What fairseq reads a value with has no name that says anything.
         message = message.replace("invalid <lambda> value", "invalid value")
-        value = section.get(found[1]) if found and option(extra, f"--{found[1]}") is None else None
+        value = section.get(match[1]) if match and option(extra, f"--{match[1]}") is None else None
         raise InputError(f"{value.place}: {message}" if value else f"fairseq-{kind}: {message}")
 
     parser.error = error

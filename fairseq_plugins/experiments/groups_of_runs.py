@@ -98,12 +98,12 @@ class Figure:
 
 def groups(records: Iterable[Record]) -> list[Group]:
     """The runs that belong together: systems in the order of the first of each, today's options and best ones first."""
-    found: dict[tuple[Any, ...], list[Record]] = {}
+    by_group: dict[tuple[Any, ...], list[Record]] = {}
     for record in records:
         differences = tuple(sorted(record.differences.items()))
         key = (record.dataset, record.system, differences, record.checkpoint, record.carried_over)
-        found.setdefault(key, []).append(record)
-    made = [Group(tuple(members), dict(key[2])) for key, members in found.items()]
+        by_group.setdefault(key, []).append(record)
+    made = [Group(tuple(members), dict(key[2])) for key, members in by_group.items()]
     systems = list(dict.fromkeys((group.dataset, group.system) for group in made))
     return sorted(
         made,
@@ -129,8 +129,8 @@ def longest_with_own_budget(configuration: Configuration, records: Iterable[Reco
     """
     checkpoint = checkpoint_name(configuration.average)
     runs = _runs_of(configuration.dataset, configuration.model, records, checkpoint)
-    own = [record for record in runs if has_own_budget(record)]
-    return max(groups(own), key=lambda group: group.records[0].updates or 0, default=None)
+    budgeted = [record for record in runs if has_own_budget(record)]
+    return max(groups(budgeted), key=lambda group: group.records[0].updates or 0, default=None)
 
 
 def group_of(configuration: Configuration, records: Iterable[Record], checkpoint: str | None = None) -> Group | None:
@@ -147,15 +147,15 @@ def group_of(configuration: Configuration, records: Iterable[Record], checkpoint
 
 def group_of_system(dataset: str, system: str, records: Iterable[Record], checkpoint: str) -> Group | None:
     """The runs of a system that has a configuration, with the options of that; see :func:`group_of`."""
-    own = [record for record in _runs_of(dataset, system, records, checkpoint) if not record.differences]
-    recorded = [record for record in own if not record.carried_over]
-    return Group(tuple(recorded or own), {}) if own else None
+    unchanged = [record for record in _runs_of(dataset, system, records, checkpoint) if not record.differences]
+    recorded = [record for record in unchanged if not record.carried_over]
+    return Group(tuple(recorded or unchanged), {}) if unchanged else None
 
 
 def baselines(records: Iterable[Record], dataset: str) -> dict[str, Group]:
     """What is not trained and recorded of a data set (:func:`.recorded_runs.record_baseline`), by its system's name."""
-    found = (Group((record,), {}) for record in records if record.dataset == dataset)
-    return {group.system: group for group in found if not group.is_trained}
+    baselines_of_set = (Group((record,), {}) for record in records if record.dataset == dataset)
+    return {group.system: group for group in baselines_of_set if not group.is_trained}
 
 
 def _runs_of(dataset: str, system: str, records: Iterable[Record], checkpoint: str) -> list[Record]:

@@ -69,7 +69,7 @@ def _generate(model: LanguageModel, options: argparse.Namespace) -> None:
 
 def parsers() -> dict[str, CommandParser]:
     """The command lines of both."""
-    known = {
+    commands = {
         "perplexity": CommandParser(
             "perplexity",
             "Prints the perplexity of the standard input to a trained language model, or its bits per character.",
@@ -83,7 +83,7 @@ def parsers() -> dict[str, CommandParser]:
         ),
     }
     for name, run in ("perplexity", _perplexity), ("generate-text", _generate):
-        command = known[name]
+        command = commands[name]
         command.set_defaults(run=run)
         command.add_argument(
             "checkpoint", type=checkpoint_of, metavar="CHECKPOINT", help="a file, or a work folder for its best"
@@ -94,9 +94,11 @@ def parsers() -> dict[str, CommandParser]:
         command.add_argument(
             "--gpus", type=int, choices=(0, 1), help="0 for the CPU, 1 for a GPU (default: a GPU where there is one)"
         )
-    add_cache_arguments(known["perplexity"])
-    known["perplexity"].add_argument("--words", action="store_true", help="each token with its surprise in bits, too")
-    generate = known["generate-text"]
+    add_cache_arguments(commands["perplexity"])
+    commands["perplexity"].add_argument(
+        "--words", action="store_true", help="each token with its surprise in bits, too"
+    )
+    generate = commands["generate-text"]
     generate.add_argument(
         "--tokens",
         type=int,
@@ -108,4 +110,4 @@ def parsers() -> dict[str, CommandParser]:
     generate.add_argument("--temperature", type=float, default=1.0, metavar="X", help="default: %(default)s")
     generate.add_argument("--top-k", type=int, metavar="N", help="draw from the N most probable tokens alone")
     generate.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
-    return known
+    return commands

@@ -143,9 +143,9 @@ def load(path: Path) -> Record:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{path}: not JSON ({error}); record the run again") from None
-    known = {item.name for item in fields(Record)} - {"path"}
-    if not isinstance(content, dict) or not {"dataset", "system", "scores"} <= set(content) <= known:
-        unknown = sorted(set(content) - known) if isinstance(content, dict) else []
+    keys = {item.name for item in fields(Record)} - {"path"}
+    if not isinstance(content, dict) or not {"dataset", "system", "scores"} <= set(content) <= keys:
+        unknown = sorted(set(content) - keys) if isinstance(content, dict) else []
         raise InputError(
             f"{path}: not a record"
             + (f" (unknown: {', '.join(unknown)})" if unknown else "")
@@ -241,7 +241,7 @@ def record(
         InputError: see :func:`recordable`.
     """
     recordable(configuration, run, None)
-    found = run.results
+    results = run.results
     places = _PLACES | (set(options_of(data.arguments())) - set(configuration.train))
     shared = options_of(share_of(configuration, (), int(run.options.get("distributed-world-size", 1))).options)
     # How several processes share a batch is no matter of the experiment.
@@ -256,28 +256,28 @@ def record(
             **options_of(extra, _PLACES),
         },
     }
-    own = metric_values(scores)
+    values = metric_values(scores)
     made = Record(
         dataset=configuration.dataset,
         system=configuration.model,
         configuration=str(configuration.path.resolve().relative_to(ROOT.resolve())),
         recipe=configuration.recipe,
-        seed=found.get("seed"),
+        seed=results.get("seed"),
         differs=_differing(options, configuration),
         options=options,
         checkpoint=checkpoint_name(average),
-        scores={name: own},
+        scores={name: values},
         validation_loss=_validation_loss(run),
         decode_sentences_per_second=scores.get("decode_sentences_per_second"),
-        revision=found.get("git_revision"),
+        revision=results.get("git_revision"),
         date=_today(),
         note=note,
         **{
-            key: found[key]
+            key: results[key]
             for key in ("parameters", "updates", "train_seconds", "train_tokens_per_second", "device", "versions")
-            if found.get(key) is not None
+            if results.get(key) is not None
         },
-        machine=found.get("machine", {}),
+        machine=results.get("machine", {}),
     )
     return write(made, statistics=None if statistics is None else {name: statistics})
 
@@ -322,7 +322,7 @@ def write(made: Record, root: Path | None = None, statistics: Mapping[str, np.nd
 
 def _write(made: Record, place: Path, statistics: Mapping[str, np.ndarray] | None) -> Path:
     path, number = place / f"{made.name}.json", 1
-    while path.exists() and not _takes_the_place(made, known := load(path)):
+    while path.exists() and not _takes_the_place(made, present := load(path)):
         number += 1
         path = place / f"{made.name}_machine_{number}.json"
     content = asdict(made)
@@ -331,10 +331,10 @@ def _write(made: Record, place: Path, statistics: Mapping[str, np.ndarray] | Non
     # Another set of the same training joins those that are there.
     if (
         path.exists()
-        and not known.carried_over
-        and (known.train_seconds, known.updates) == (made.train_seconds, made.updates)
+        and not present.carried_over
+        and (present.train_seconds, present.updates) == (made.train_seconds, made.updates)
     ):
-        content["scores"] = {**known.scores, **made.scores}
+        content["scores"] = {**present.scores, **made.scores}
         others = sentence_statistics.beside(path).items()
         kept = {**{name: rows for name, rows in others if name not in made.scores}, **kept}
     sentence_statistics.write(path, {})  # who is interrupted here leaves none, and not those of another run
@@ -343,12 +343,12 @@ def _write(made: Record, place: Path, statistics: Mapping[str, np.ndarray] | Non
     return path
 
 
-def _takes_the_place(made: Record, known: Record) -> bool:
+def _takes_the_place(made: Record, present: Record) -> bool:
     """Whether a record is of the same run on the same machine; what was carried over gives way to every run."""
-    if known.carried_over and not made.carried_over:
+    if present.carried_over and not made.carried_over:
         return True
     keys = ("dataset", "system", "seed", "differs", "checkpoint", "machine", "device")
-    return all(getattr(made, key) == getattr(known, key) for key in keys)
+    return all(getattr(made, key) == getattr(present, key) for key in keys)
 
 
 def metric_values(scores: Mapping[str, Any]) -> dict[str, Any]:
@@ -368,13 +368,13 @@ def _validation_loss(run: Run) -> dict[str, float]:
 def _differing(options: Mapping[str, Options], configuration: Configuration) -> dict[str, dict[str, str | None]]:
     """Section → option → value, where a run's options are not those of its configuration."""
     differing = {}
-    for name, own in options.items():
+    for name, chosen in options.items():
         section = getattr(configuration, name)
         said = {key: value.text for key, value in section.items() if value.text != "false"}
-        keys = sorted({*own, *said} - _PLACES)
-        found = {key: own.get(key) for key in keys if own.get(key) != said.get(key)}
-        if found:
-            differing[name] = found
+        keys = sorted({*chosen, *said} - _PLACES)
+        changed = {key: chosen.get(key) for key in keys if chosen.get(key) != said.get(key)}
+        if changed:
+            differing[name] = changed
     return differing
 
 

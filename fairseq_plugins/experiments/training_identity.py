@@ -73,20 +73,20 @@ class TrainingIdentity:
             options: of fairseq-train, as its parser made them
             data: the prepared data that it names
         """
-        found = fairseq_commands.resolved_options(options)
-        number = int(found["distributed_training"]["distributed_world_size"])
-        frequencies = found["optimization"]["update_freq"]
+        groups = fairseq_commands.resolved_options(options)
+        number = int(groups["distributed_training"]["distributed_world_size"])
+        frequencies = groups["optimization"]["update_freq"]
         batch = {
-            name: [number * int(times) * found["dataset"][name] for times in frequencies]
+            name: [number * int(times) * groups["dataset"][name] for times in frequencies]
             for name in _BATCH
-            if found["dataset"][name] is not None
+            if groups["dataset"][name] is not None
         }
         free = {*_FREE, "_name"}
-        deciding = {name: value for group in _GROUPS for name, value in found[group].items() if name not in free}
+        deciding = {name: value for group in _GROUPS for name, value in groups[group].items() if name not in free}
         # Models and tasks in fairseq's older style have the options of all groups.
-        elsewhere = {name for group, section in found.items() if group not in _CHOSEN for name in section or {}}
+        elsewhere = {name for group, section in groups.items() if group not in _CHOSEN for name in section or {}}
         for group in _CHOSEN:
-            section = found[group] or {}
+            section = groups[group] or {}
             # A schedule may reach over --max-update: with another one all rates are others.
             left_out = free - _LIMITS if group == "lr_scheduler" else free | elsewhere | set(_CHOSEN)
             deciding |= {name: value for name, value in section.items() if name not in left_out}
@@ -129,11 +129,11 @@ class TrainingIdentity:
         An option that this record does not know came later, and had its default so far: it counts where the command
         has it.
         """
-        given = {word.partition("=")[0] for word in command}
+        names = {word.partition("=")[0] for word in command}
         differing = [
             f"{flag(name)} {_shown(self.options.get(name))}, not {_shown(value)}"
             for name, value in other.options.items()
-            if self.options.get(name) != value and (name in self.options or flag(name) in given)
+            if self.options.get(name) != value and (name in self.options or flag(name) in names)
         ]
         differing += [
             f"a batch of {_shown(self.batch.get(name))} by {flag(name)} in all processes together, "

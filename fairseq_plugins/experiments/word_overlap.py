@@ -51,16 +51,16 @@ def main(arguments: Sequence[str]) -> None:
     sides = (read_lines(data.folder / "tokens" / f"{options.subset}.input{side}") for side in (0, 1))
     scores = [str(overlap(question, candidate)) for question, candidate in zip(*sides, strict=True)]
     outputs = Outputs(scores, scores, [[] for _ in scores])
-    found = metric.scores(outputs, references)
+    values = metric.scores(outputs, references)
     if run is not None:
         write_predictions(run.outputs_folder / f"{options.subset}.predicted.tsv", outputs, [])
-        kept = found if options.subset == "test" else {"subsets": {options.subset: found}}
+        kept = values if options.subset == "test" else {"subsets": {options.subset: values}}
         run.update(data=str(data.folder), **kept)
     if options.record is not None:
         statistics = {options.subset: metric.statistics(outputs, references)}
-        print(f"record: {recorded_runs.record_baseline(options.record, SYSTEM, found, options.subset, statistics)}")
+        print(f"record: {recorded_runs.record_baseline(options.record, SYSTEM, values, options.subset, statistics)}")
     row = {"system": "word overlap", "set": options.subset, "candidates": len(scores)}
-    print(table([row | {column.label: found[column.key] for column in metric.columns}]))
+    print(table([row | {column.label: values[column.key] for column in metric.columns}]))
 
 
 def overlap(question: str, candidate: str) -> int:

@@ -115,8 +115,8 @@ def checked_lengths(lengths: Tensor | None, x: Tensor, least: int = 0) -> Tensor
     steps, batch_size = x.shape[:2]
     is_whole = not (lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool)
     if lengths.shape != (batch_size,) or not is_whole:
-        given = f"{_name(lengths.dtype)} of shape {tuple(lengths.shape)}"
-        raise ValueError(f"lengths must be {batch_size} whole numbers, one for each row, not {given}")
+        described = f"{_name(lengths.dtype)} of shape {tuple(lengths.shape)}"
+        raise ValueError(f"lengths must be {batch_size} whole numbers, one for each row, not {described}")
     if lengths.device != x.device:
         raise ValueError(f"lengths must be on {x.device}, as x is, not on {lengths.device}")
     if lengths.device.type == "cpu" and batch_size:

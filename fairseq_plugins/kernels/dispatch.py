@@ -114,9 +114,9 @@ def named_backend() -> str | None:
     name = os.environ.get(BACKEND_VARIABLE)
     if not name:
         return None
-    known = list(dict.fromkeys(backend.name for backends in OPERATIONS.values() for backend in reversed(backends)))
-    if name not in known:
-        raise InputError(f"{BACKEND_VARIABLE}={name}: no such backend; choose from {', '.join(known)}")
+    names = list(dict.fromkeys(backend.name for backends in OPERATIONS.values() for backend in reversed(backends)))
+    if name not in names:
+        raise InputError(f"{BACKEND_VARIABLE}={name}: no such backend; choose from {', '.join(names)}")
     return name
 
 

@@ -89,11 +89,11 @@ def load(source: Path) -> ModuleType:
         RuntimeError: it cannot be compiled or loaded here; the message is one line: why, and what can be done.
     """
     capability = torch.backends.cpu.get_cpu_capability()
-    known = capability if capability in _CAPABILITY_FLAGS else "DEFAULT"
-    flags = ["-O3", "-fopenmp", f"-DCPU_CAPABILITY={known}", *_CAPABILITY_FLAGS.get(known, []), *_torch_flags()]
+    supported = capability if capability in _CAPABILITY_FLAGS else "DEFAULT"
+    flags = ["-O3", "-fopenmp", f"-DCPU_CAPABILITY={supported}", *_CAPABILITY_FLAGS.get(supported, []), *_torch_flags()]
     name = f"{source.parent.name}_{source.stem}_{_hash(source, flags)}"
     python = f"cpython-{sys.version_info.major}.{sys.version_info.minor}"
-    folder = cache_folder() / f"{python}-torch-{torch.__version__}-{known}"
+    folder = cache_folder() / f"{python}-torch-{torch.__version__}-{supported}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0):
@@ -171,10 +171,10 @@ def _torch_flags() -> list[str]:
 def _hash(source: Path, flags: list[str]) -> str:
     """Of everything that goes into a build: files by their names and contents, and the flags."""
     headers = [*sorted(source.parent.glob("*.h")), *sorted((_KERNELS / "cpu").glob("*.h"))]
-    found = hashlib.sha256(" ".join(flags).encode())
+    digest = hashlib.sha256(" ".join(flags).encode())
     for path in source, *headers:
-        found.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
-    return found.hexdigest()[:16]
+        digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
 
 
 def _whole_library(folder: Path, name: str) -> Path | None:

@@ -55,5 +55,5 @@ class CarriedStates:
 
 def _as_state(layer: RecurrentNetwork[Any], tensors: Sequence[Tensor]) -> RecurrentState:
     like = layer.initial_state(1)
-    state: RecurrentState = type(like)(*(tensor.to(each) for tensor, each in zip(tensors, like, strict=True)))
+    state: RecurrentState = type(like)(*(tensor.to(other) for tensor, other in zip(tensors, like, strict=True)))
     return state

@@ -88,17 +88,17 @@ def path_options() -> type[FairseqDataclass]:
     """What the paths can be asked for: made from the registry, where each option has its name, default and help."""
     fields: list[tuple[str, Any, Any]] = []
     for kind in PATH_KINDS.values():
-        for each in dataclasses.fields(kind.options):
-            is_shared = each.name in kind.shared_options
+        for option in dataclasses.fields(kind.options):
+            is_shared = option.name in kind.shared_options
             for sides in [_SIDES] if is_shared else [(side,) for side in _SIDES]:
-                text = each.metadata["help"] if is_shared else f"{sides[0]}: {each.metadata['help']}"
+                text = option.metadata["help"] if is_shared else f"{sides[0]}: {option.metadata['help']}"
                 metadata = {"help": text, "needs": _has_path(sides, kind.name)}
-                name = _option_name(kind, each.name, sides[0])
-                choices = each.metadata.get("choices")
-                of_type = ChoiceEnum(choices) if choices else option_type(kind.options, each.name)
-                if each.default is None:
+                name = _option_name(kind, option.name, sides[0])
+                choices = option.metadata.get("choices")
+                of_type = ChoiceEnum(choices) if choices else option_type(kind.options, option.name)
+                if option.default is None:
                     of_type = Optional[of_type]  # noqa: UP045
-                fields.append((name, of_type, field(default=each.default, metadata=metadata)))
+                fields.append((name, of_type, field(default=option.default, metadata=metadata)))
     return dataclasses.make_dataclass("PathOptions", fields, bases=(FairseqDataclass,))
 
 
@@ -425,7 +425,7 @@ def _made(
     Raises:
         InputError: the kind does not take its options.
     """
-    names = {each.name: _option_name(kind, each.name, side) for each in dataclasses.fields(kind.options)}
+    names = {option.name: _option_name(kind, option.name, side) for option in dataclasses.fields(kind.options)}
     options = kind.options(**{name: getattr(cfg, full_name) for name, full_name in names.items()})
     sizes = PathSizes(getattr(cfg, f"{side}_embed_dim"), cfg.dropout)
     if kind.has_recurrent_layers:
@@ -442,8 +442,8 @@ def _check(cfg: DoublePathConfig, task: FairseqTask) -> None:
     for side in _SIDES:
         check_sizes(cfg, [f"{side}_embed_dim"])
         for kind in _kinds(cfg, side):
-            for each in dataclasses.fields(kind.options):
-                name, least = _option_name(kind, each.name, side), each.metadata.get("minimum")
+            for option in dataclasses.fields(kind.options):
+                name, least = _option_name(kind, option.name, side), option.metadata.get("minimum")
                 if least is not None and getattr(cfg, name) < least:
                     raise InputError(f"{flag(name)} must be at least {least}, not {getattr(cfg, name)}")
     check_sizes(cfg, ("max_source_positions", "max_target_positions"))

@@ -32,8 +32,8 @@ def options_text(name: str | None) -> str:
         return _of_kind(RECURRENT_KINDS[name])
     if name in ARCH_MODEL_REGISTRY:
         return _of_architecture(name)
-    known = [*RECURRENT_KINDS, *PRESETS]
-    raise InputError(f"{name}: neither a recurrent layer nor an architecture{nearest(name, known)}")
+    names = [*RECURRENT_KINDS, *PRESETS]
+    raise InputError(f"{name}: neither a recurrent layer nor an architecture{nearest(name, names)}")
 
 
 def _names() -> str:

@@ -120,22 +120,22 @@ def recurrent_layer(cfg: Namespace | DictConfig, side: str = "") -> tuple[str, A
     kind = RECURRENT_KINDS[name]
     options = kind.options(**{name: value for name, (_, value) in _asked_for(cfg, prefix, kind).items()})
     idle = _idle(options, _layers(cfg, prefix))
-    own = (each.name for each in dataclasses.fields(options))
-    keep(cfg, **{prefix + name: None if name in idle else getattr(options, name) for name in own})
+    names_of_options = (option.name for option in dataclasses.fields(options))
+    keep(cfg, **{prefix + name: None if name in idle else getattr(options, name) for name in names_of_options})
     return kind.name, options
 
 
 def _asked_for(cfg: Namespace | DictConfig, prefix: str, kind: RecurrentKind) -> dict[str, tuple[str, Any]]:
     """What a side's layers are asked for: of each option the name that it was given by, and the value."""
-    own = {each.name: each for each in dataclasses.fields(kind.options)}
+    by_name = {option.name: option for option in dataclasses.fields(kind.options)}
     values = {}
     for name in _options_by_name():
         for full_name in dict.fromkeys((name, prefix + name)):
             value = getattr(cfg, full_name)
             if value is None:
                 continue
-            if name in own:
-                values[name] = full_name, _checked(full_name, value, own[name], kind)
+            if name in by_name:
+                values[name] = full_name, _checked(full_name, value, by_name[name], kind)
             elif full_name != name:
                 raise InputError(f"{flag(full_name)} is no option of {kind.name} layers; leave it out")
     return values
@@ -143,7 +143,9 @@ def _asked_for(cfg: Namespace | DictConfig, prefix: str, kind: RecurrentKind) ->
 
 def _idle(options: Any, layers: int) -> dict[str, Needs]:
     """Those of a kind's options that have no effect in so many layers, with what they need."""
-    needs = {each.name: each.metadata["needs"] for each in dataclasses.fields(options) if "needs" in each.metadata}
+    needs = {
+        option.name: option.metadata["needs"] for option in dataclasses.fields(options) if "needs" in option.metadata
+    }
     return {name: needed for name, needed in needs.items() if layers < needed.layers or not needed.are_met(options)}
 
 
@@ -203,11 +205,11 @@ def idle_options(cfg: Namespace | DictConfig, options: type[FairseqDataclass]) -
     """The options that :func:`check_effects` looks for, each with its value and with what it needs."""
     default = options()
     idle = {}
-    for each in dataclasses.fields(options):
-        needs, value = each.metadata.get("needs"), getattr(cfg, each.name)
+    for option in dataclasses.fields(options):
+        needs, value = option.metadata.get("needs"), getattr(cfg, option.name)
         # fairseq's choices are no strings, though they look like them.
-        if needs and str(value) != str(getattr(default, each.name)) and not needs.are_met(cfg):
-            idle[each.name] = value, needs
+        if needs and str(value) != str(getattr(default, option.name)) and not needs.are_met(cfg):
+            idle[option.name] = value, needs
     return idle
 
 
@@ -228,12 +230,12 @@ def _refuse_idle(cfg: Namespace | DictConfig, idle: dict[str, tuple[Any, Needs]]
 def refuse_layer_options(cfg: Namespace | DictConfig, chosen: str, prefix: str = "") -> None:
     """Raises InputError if recurrent layers or an option of theirs are asked for, of a side where its ``prefix`` is
     given, beside ``chosen``, which has none."""
-    given = [prefix + name for name in _options_by_name() if getattr(cfg, prefix + name) is not None]
+    named = [prefix + name for name in _options_by_name() if getattr(cfg, prefix + name) is not None]
     layer = f"{prefix}recurrent_layer"
     if hasattr(cfg, layer) and str(getattr(cfg, layer)) != recurrent_layer_options()().recurrent_layer:
-        given = [layer, *given]
-    if given:
-        raise InputError(f"{flag(given[0])} is of recurrent layers, and {chosen} has none: leave one of them out")
+        named = [layer, *named]
+    if named:
+        raise InputError(f"{flag(named[0])} is of recurrent layers, and {chosen} has none: leave one of them out")
 
 
 def start_by_glorot(network: nn.Module, cfg: Namespace | DictConfig) -> None:
@@ -273,8 +275,8 @@ def _options_by_name() -> dict[str, list[tuple[RecurrentKind, dataclasses.Field[
     """The options of all kinds: for each name the kinds that have it, with their fields."""
     by_name: dict[str, list[tuple[RecurrentKind, dataclasses.Field[Any]]]] = {}
     for kind in RECURRENT_KINDS.values():
-        for each in dataclasses.fields(kind.options):
-            by_name.setdefault(each.name, []).append((kind, each))
+        for option in dataclasses.fields(kind.options):
+            by_name.setdefault(option.name, []).append((kind, option))
     return by_name
 
 
@@ -285,12 +287,12 @@ def _merged(name: str, of_kinds: list[tuple[RecurrentKind, dataclasses.Field[Any
         names = ", ".join(kind.name for kind, _ in of_kinds)
         raise InputError(f"the recurrent layers {names} have an option {name!r} of different types; rename it in one")
     [merged_type] = types
-    choices = [each.metadata["choices"] for _, each in of_kinds if each.metadata.get("choices")]
+    choices = [option.metadata["choices"] for _, option in of_kinds if option.metadata.get("choices")]
     if len(choices) == len(of_kinds):
         merged_type = ChoiceEnum(list(dict.fromkeys(choice for some in choices for choice in some)))
     meanings: dict[tuple[str, Any], list[str]] = {}
-    for kind, each in of_kinds:
-        meanings.setdefault((each.metadata["help"], each.default), []).append(kind.name)
+    for kind, option in of_kinds:
+        meanings.setdefault((option.metadata["help"], option.default), []).append(kind.name)
     texts = [
         f"{text} ({', '.join(kinds)}{'' if default is None else f': {default}'})"
         for (text, default), kinds in meanings.items()
@@ -324,7 +326,7 @@ def complete(cfg: Namespace | DictConfig, options: type[FairseqDataclass]) -> No
     fairseq gives a model no default of its dataclass where ``--arch`` is not the model's own name.
     """
     default = options()
-    missing = [each.name for each in dataclasses.fields(options) if not hasattr(cfg, each.name)]
+    missing = [option.name for option in dataclasses.fields(options) if not hasattr(cfg, option.name)]
     with _growing(cfg):
         for name in missing:
             setattr(cfg, name, getattr(default, name))

@@ -73,20 +73,20 @@ def poolings(names: str) -> list[str]:
     Raises:
         InputError: there is no such pooling, or one is there twice.
     """
-    found = names.split(",")
-    if len(set(found)) < len(found):
+    poolings = names.split(",")
+    if len(set(poolings)) < len(poolings):
         raise InputError(f"--pooling {names}: a pooling is there twice")
-    for name in found:
+    for name in poolings:
         if name not in POOLINGS:
             raise InputError(f"--pooling {names}: there is no '{name}'{nearest(name, POOLINGS)}")
-    return found
+    return poolings
 
 
 def check_task(task: FairseqTask, model: str, inputs: int, ranks: bool = False) -> None:
     """Raises InputError if the task's data has not the texts that a model reads."""
-    found = len(getattr(task, "inputs", ()))
-    if found != inputs:
-        raise InputError(f"{model} reads {inputs} text{'s' if inputs > 1 else ''} an example; the data has {found}")
+    count = len(getattr(task, "inputs", ()))
+    if count != inputs:
+        raise InputError(f"{model} reads {inputs} text{'s' if inputs > 1 else ''} an example; the data has {count}")
     if ranks != getattr(task, "has_candidates", False):
         wanted, fitting = "pairs of texts with classes", "sequence_ranker"
         if ranks:

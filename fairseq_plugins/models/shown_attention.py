@@ -89,7 +89,7 @@ def layer_details_of(model: BaseFairseqModel, src_tokens: Tensor, detail: str) -
     details = model.show_layer_details(src_tokens) if isinstance(model, ShowsLayerDetails) else {}
     found = []
     for name, value in details.items():
-        networks, layer, own = name.split(".", 2)
-        if own == detail:
+        networks, layer, part = name.split(".", 2)
+        if part == detail:
             found.append(LayerDetail(int(layer) + 1, _DIRECTIONS[networks], value))
     return found

@@ -262,7 +262,7 @@ def load_context_encoder(path: str, embed_dim: int) -> ContextEncoder:
         raise InputError(f"{path}: no such file; {expected}") from None
     except Exception:  # whatever a damaged file leads torch.load to; what it says is how to load it unsafely
         weights = None
-    if not isinstance(weights, Mapping) or not all(isinstance(each, Tensor) for each in weights.values()):
+    if not isinstance(weights, Mapping) or not all(isinstance(value, Tensor) for value in weights.values()):
         raise InputError(f"{path}: not a file of tensors by name that torch.save wrote; {expected}")
     try:
         encoder = ContextEncoder.of({name.removeprefix("rnn."): tensor for name, tensor in weights.items()})

@@ -40,7 +40,7 @@ def cache_probabilities(outputs: Tensor, words: Tensor, window: int, theta: floa
         raise ValueError(f"outputs (N, H) and words (N,) do not fit: {tuple(outputs.shape)} and {tuple(words.shape)}")
     if window < 1:
         raise ValueError(f"the window must be at least 1, not {window}")
-    found = outputs.new_zeros(len(words))
+    shares = outputs.new_zeros(len(words))
     for start in range(window + 1, len(words), CHUNK):
         stop = min(start + CHUNK, len(words))
         first = start - window
@@ -51,8 +51,8 @@ def cache_probabilities(outputs: Tensor, words: Tensor, window: int, theta: floa
         likeness = theta * outputs[start:stop] @ outputs[first : stop - 1].t()
         weights = likeness.masked_fill(~is_held, -math.inf).softmax(dim=1)
         agrees = words[start:stop].unsqueeze(1) == words[first : stop - 1]
-        found[start:stop] = (weights * agrees).sum(dim=1)
-    return found
+        shares[start:stop] = (weights * agrees).sum(dim=1)
+    return shares
 
 
 def with_cache(log_probabilities: Tensor, cache: Tensor, window: int, weight: float) -> Tensor:

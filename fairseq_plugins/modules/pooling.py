@@ -62,6 +62,6 @@ def pool(x: Tensor, lengths: Tensor, poolings: Sequence[str]) -> Pooled:
     check_tensor("x", x, ("T", "B", "H"), x)
     lengths = checked_lengths(lengths, x, least=1)
     padding = padding_mask(lengths, x.size(0))
-    found = {name: POOLINGS[name](x, padding) for name in poolings}
-    positions = {name: picked for name, (_, picked) in found.items() if picked is not None}
-    return Pooled(torch.cat([output for output, _ in found.values()], dim=-1), positions)
+    pooled = {name: POOLINGS[name](x, padding) for name in poolings}
+    positions = {name: picked for name, (_, picked) in pooled.items() if picked is not None}
+    return Pooled(torch.cat([output for output, _ in pooled.values()], dim=-1), positions)

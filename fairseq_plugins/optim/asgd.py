@@ -74,8 +74,8 @@ class AveragedSGD(FairseqOptimizer):
             self._exchange()
 
     def state_dict(self) -> dict[str, Any]:
-        own = {"is_averaging": self.is_averaging, "holds_averages": self._holds_averages}
-        return {**super().state_dict(), **own}
+        averaging = {"is_averaging": self.is_averaging, "holds_averages": self._holds_averages}
+        return {**super().state_dict(), **averaging}
 
     def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None) -> None:
         state = dict(state_dict)
@@ -99,9 +99,9 @@ class AveragedSGD(FairseqOptimizer):
             return
         for parameter, average in averages:
             if average is not None:
-                own = parameter.clone()
+                current = parameter.clone()
                 parameter.copy_(average)
-                average.copy_(own)
+                average.copy_(current)
         self._holds_averages = not self._holds_averages
 
 

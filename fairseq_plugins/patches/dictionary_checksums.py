@@ -46,8 +46,8 @@ def _with_checksum(add_from_file: Callable) -> Callable:
 
 def _with_dictionaries(state_dict: Callable) -> Callable:
     def state(self: Trainer) -> dict[str, Any]:
-        found, checksums = state_dict(self), _checksums_of(self.task)
-        return {**found, "dictionaries": checksums} if checksums else found
+        state, checksums = state_dict(self), _checksums_of(self.task)
+        return {**state, "dictionaries": checksums} if checksums else state
 
     return state
 
@@ -67,15 +67,15 @@ def _comparing_checksums(load_model_ensemble_and_task: Callable) -> Callable:
     def load(filenames: Sequence[str], arg_overrides: Any = None, task: Any = None, *args: Any, **kwargs: Any) -> Any:
         token = _loaded.set([])
         try:
-            found = load_model_ensemble_and_task(filenames, arg_overrides, task, *args, **kwargs)
-            _refuse_others(found[2])
+            loaded = load_model_ensemble_and_task(filenames, arg_overrides, task, *args, **kwargs)
+            _refuse_others(loaded[2])
         except RuntimeError:
             # Its embeddings are of another size, as a dictionary may be.
             _refuse_others(task)
             raise
         finally:
             _loaded.reset(token)
-        return found
+        return loaded
 
     return load
 
@@ -83,9 +83,9 @@ def _comparing_checksums(load_model_ensemble_and_task: Callable) -> Callable:
 def _refuse_others(task: Any) -> None:
     """Raises InputError where the task's dictionaries are not those of the models that were loaded last."""
     checksums = _checksums_of(task)
-    for path, known in _loaded.get() or ():
-        for side in known.keys() & checksums.keys():
-            if known[side] != checksums[side]:
+    for path, checksums_of_path in _loaded.get() or ():
+        for side in checksums_of_path.keys() & checksums.keys():
+            if checksums_of_path[side] != checksums[side]:
                 raise InputError(
                     f"{path} was trained with another dictionary of the {side} side: give the data of its training"
                 )

@@ -60,8 +60,8 @@ def main(arguments: Sequence[str]) -> None:
         [run] = runs.values()
         samples = spread_samples(run)
         report = experiment_report(run, attention_figures(run) if samples else [], samples)
-        given = {"title": options.title, "subtitle": options.subtitle, "notice": options.notice}
-        report = dataclasses.replace(report, **{name: text for name, text in given.items() if text is not None})
+        texts = {"title": options.title, "subtitle": options.subtitle, "notice": options.notice}
+        report = dataclasses.replace(report, **{name: text for name, text in texts.items() if text is not None})
     else:
         title, subtitle = options.title or " and ".join(runs), options.subtitle or "Several systems side by side"
         report = systems_report(runs, title, subtitle, options.notice)
@@ -69,9 +69,9 @@ def main(arguments: Sequence[str]) -> None:
     print(output)
 
 
-def named(given: str) -> tuple[str, Path]:
+def named(argument: str) -> tuple[str, Path]:
     """A system and its work folder, out of ``NAME=WORK`` or ``WORK``, whose name is that of the folder."""
-    name, equals, folder = given.partition("=")
-    if not equals or Path(given).is_dir():
-        return Path(given).name, Path(given)
+    name, equals, folder = argument.partition("=")
+    if not equals or Path(argument).is_dir():
+        return Path(argument).name, Path(argument)
     return name, Path(folder)

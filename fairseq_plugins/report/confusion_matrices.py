@@ -98,12 +98,12 @@ def picked_words_table(run: Run, data: PreparedData) -> list[ReportTable]:
     from ..analysis.picked_words import picked_words
 
     try:
-        found = picked_words(run.checkpoint, data, TEXTS)
+        examples = picked_words(run.checkpoint, data, TEXTS)
     except InputError as error:
         logger.debug(f"left out of the report: {error}")
         return []
     rows = []
-    for example in found:
+    for example in examples:
         for text in example.texts:
             order = np.argsort(text.shares)[::-1][:3]
             most = ", ".join(f"{text.words[place]} {100 * text.shares[place]:.0f} %" for place in order)

@@ -290,8 +290,8 @@ def draw_seeds(report: SeedsReport) -> Figure:
         plots = figure.subplots(1, len(report.comparisons), squeeze=False)[0]
         for plot, comparison in zip(plots, report.comparisons, strict=True):
             plot.grid(visible=False, axis="x")
-            for each in comparison.seeds:
-                plot.plot((0, 1), (each.baseline, each.system), color=INK, linewidth=0.7, alpha=0.5, zorder=1)
+            for of_seed in comparison.seeds:
+                plot.plot((0, 1), (of_seed.baseline, of_seed.system), color=INK, linewidth=0.7, alpha=0.5, zorder=1)
             for place, (name, figures) in enumerate(
                 zip(report.systems, (comparison.baseline, comparison.system), strict=True)
             ):

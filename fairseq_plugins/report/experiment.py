@@ -33,23 +33,23 @@ def experiment_report(run: Run, figures: Sequence[Drawing] = (), samples: Sequen
     Raises:
         InputError: a file of the folder is damaged.
     """
-    found, data, name = run.results, run.data, _name(run)
+    results, data, name = run.results, run.data, _name(run)
     curves = sections.learning_curves_figure({name: run}) if run.statistics.is_file() else None
     matrices = confusion_matrices.figures({name: run}, data) if data else []
     if data:
         matrices = progress.figures({name: run}, data.preparation.metric) + matrices
     picked = confusion_matrices.picked_words_table(run, data) if data else []
     facts = [
-        f"Architecture {found['architecture']}" if "architecture" in found else "",
-        f"{found['parameters']:,} parameters" if found.get("parameters") is not None else "",
-        f"{found['updates']:,} updates" if "updates" in found else "",
-        f"seed {found['seed']}" if "seed" in found else "",
+        f"Architecture {results['architecture']}" if "architecture" in results else "",
+        f"{results['parameters']:,} parameters" if results.get("parameters") is not None else "",
+        f"{results['updates']:,} updates" if "updates" in results else "",
+        f"seed {results['seed']}" if "seed" in results else "",
     ]
     return Report(
         title=name,
         subtitle=", ".join(filter(None, facts)) or "An experiment of fairseq-plugins",
         notice=None,
-        tables=[*_scores(run), *_training(found), *_attention(found), *picked],
+        tables=[*_scores(run), *_training(results), *_attention(results), *picked],
         figures=[*([curves] if curves else []), *matrices, *figures, *surprise_figures({name: run})],
         samples=list(samples),
         experiments=[experiment_of(name, run)],
@@ -75,9 +75,8 @@ def systems_report(runs: Mapping[str, Run], title: str, subtitle: str, notice: s
         figures += [sections.learning_curves_figure(trained), *surprise_figures(trained)]
     prepared = next((run.data for run in runs.values() if run.data), None)
     if prepared:
-        figures += progress.figures(trained, prepared.preparation.metric) + confusion_matrices.figures(
-            trained, prepared
-        )
+        figures += progress.figures(trained, prepared.preparation.metric)
+        figures += confusion_matrices.figures(trained, prepared)
     translated = {name: data for name, run in trained.items() if (data := _translated_data(run)) is not None}
     if translated:
         counts = {name: len(sections.source_text(data, "test")) for name, data in translated.items()}
@@ -153,13 +152,13 @@ def _table(heading: str, rows: Sequence[Mapping[str, str | None]], notes: Sequen
 
 def _scores(run: Run) -> list[ReportTable]:
     """The scores of every set that was translated; beside those of test sets the paper's."""
-    found, data = run.results, run.data
+    results, data = run.results, run.data
     name = data.preparation.splits.get("test", {}).get("name", "test") if data else "test"
-    sets = {**({name: found} if run.is_evaluated else {}), **found.get("subsets", {})}
+    sets = {**({name: results} if run.is_evaluated else {}), **results.get("subsets", {})}
     rows, notes = [], []
     for set_name, scores in sets.items():
         metrics = metrics_of(scores)
-        paper = _paper(found, data, set_name, metrics)
+        paper = _paper(results, data, set_name, metrics)
         compared = [c for metric in metrics for c in metric.columns if c.key in paper and c.key in scores]
         rows.append(
             {
@@ -198,34 +197,34 @@ def _signed(difference: float, column: Column) -> str:
 
 
 def _paper(
-    found: Mapping[str, Any], data: PreparedData | None, name: str, metrics: Sequence[Metric]
+    results: Mapping[str, Any], data: PreparedData | None, name: str, metrics: Sequence[Metric]
 ) -> dict[str, float]:
     """The paper's figures for one set, by our metrics' columns; only test sets have some."""
-    paper = found.get("paper") or {}
+    paper = results.get("paper") or {}
     if name not in paper and not (data.preparation.split_of(name) if data else name).startswith("test"):
         return {}
     return {key: figure for metric in metrics for key, figure in metric.paper_figures(paper, name).items()}
 
 
-def _training(found: Mapping[str, Any]) -> list[ReportTable]:
-    if "updates" not in found:
+def _training(results: Mapping[str, Any]) -> list[ReportTable]:
+    if "updates" not in results:
         return []
-    millions = (found.get("paper") or {}).get("params")
-    parameters = found.get("parameters")
+    millions = (results.get("paper") or {}).get("params")
+    parameters = results.get("parameters")
     row = {
-        "Device": found.get("device", "unknown"),
+        "Device": results.get("device", "unknown"),
         "Parameters": None if parameters is None else f"{parameters:,}",
         "The paper's": None if millions is None else f"{millions}M",
-        "Updates": f"{found['updates']:,}",
-        "Hours": f"{found['train_seconds'] / 3600:.2f}",
-        "Tokens per second": f"{found['train_tokens_per_second']:,.0f}",
+        "Updates": f"{results['updates']:,}",
+        "Hours": f"{results['train_seconds'] / 3600:.2f}",
+        "Tokens per second": f"{results['train_tokens_per_second']:,.0f}",
     }
     return [_table("Training", [row])]
 
 
-def _attention(found: Mapping[str, Any]) -> list[ReportTable]:
+def _attention(results: Mapping[str, Any]) -> list[ReportTable]:
     """How a model with several attention flows, or gates, has learned to use them; its warnings are notes."""
-    attention = found.get("attention")
+    attention = results.get("attention")
     if attention is None:
         return []
     flows = [
@@ -244,23 +243,23 @@ def _attention(found: Mapping[str, Any]) -> list[ReportTable]:
 
 def experiment_of(name: str, run: Run) -> Experiment:
     """What is needed to do the experiment of a run again."""
-    found, configuration = run.results, run.configuration
-    known = {"training": found.get("command"), "evaluation": found.get("evaluate_command")}
-    subsets = found.get("subsets", {})
-    known |= {f"evaluation of {subset}": scores.get("evaluate_command") for subset, scores in subsets.items()}
+    results, configuration = run.results, run.configuration
+    commands = {"training": results.get("command"), "evaluation": results.get("evaluate_command")}
+    subsets = results.get("subsets", {})
+    commands |= {f"evaluation of {subset}": scores.get("evaluate_command") for subset, scores in subsets.items()}
     written = datetime.datetime.fromtimestamp((run.folder / RESULTS).stat().st_mtime, datetime.timezone.utc)
     environment = {
         "Results of": f"{written:%Y-%m-%d}",
-        "Device": found.get("device"),
-        "Seed": found.get("seed"),
-        "Checkpoint": found.get("checkpoint"),
-        "Git revision": found.get("git_revision"),
-        **{"Python" if package == "python" else package: v for package, v in found.get("versions", {}).items()},
+        "Device": results.get("device"),
+        "Seed": results.get("seed"),
+        "Checkpoint": results.get("checkpoint"),
+        "Git revision": results.get("git_revision"),
+        **{"Python" if package == "python" else package: v for package, v in results.get("versions", {}).items()},
     }
     return Experiment(
         name=name,
         configuration=configuration.resolved() if configuration else "",
-        commands={purpose: folded(command) for purpose, command in known.items() if command},
+        commands={purpose: folded(command) for purpose, command in commands.items() if command},
         environment={key: str(value) for key, value in environment.items() if value is not None},
     )
 

@@ -79,8 +79,8 @@ def read_points(path: Path, progress: Progress) -> Points:
     """(updates, value) of a ``train.jsonl``; none where there is no such file."""
     if not path.is_file():
         return []
-    found = by_split(read_statistics(path)).get(progress.split, [])
-    return [(one["num_updates"], progress.factor * one[progress.key]) for one in found if progress.key in one]
+    points = by_split(read_statistics(path)).get(progress.split, [])
+    return [(one["num_updates"], progress.factor * one[progress.key]) for one in points if progress.key in one]
 
 
 def draw_progress(panels: Mapping[str, Mapping[str, Points]], progress: Progress) -> Figure:

@@ -176,12 +176,12 @@ def _missing(text: Text) -> list[str]:
     if text.get_text().isascii():
         return []
     properties = text.get_fontproperties()
-    known: set[int] = set()
+    characters: set[int] = set()
     for family in text.get_fontfamily():
         one = properties.copy()
         one.set_family(family)
-        known |= _charmap(font_manager.findfont(one))
-    return [character for character in text.get_text() if not character.isspace() and ord(character) not in known]
+        characters |= _charmap(font_manager.findfont(one))
+    return [character for character in text.get_text() if not character.isspace() and ord(character) not in characters]
 
 
 def _best_font(characters: frozenset[str]) -> font_manager.FontEntry | None:

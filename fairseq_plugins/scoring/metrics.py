@@ -264,9 +264,9 @@ class Metric(ABC):
             ValueError: no rows, different numbers of them, no sample, or a seed below 1.
         """
         rows = [self.statistics(outputs, references) for outputs in (baseline, system)]
-        found = self.compare_statistics(*rows, samples=samples, seed=seed)
+        compared = self.compare_statistics(*rows, samples=samples, seed=seed)
         return {
-            column.key: found[column.key].signed(self.signature(column, references, found[column.key].signature))
+            column.key: compared[column.key].signed(self.signature(column, references, compared[column.key].signature))
             for column in self.columns
         }
 
@@ -279,8 +279,8 @@ class Metric(ABC):
             baseline, system: (N, K), of the same sentences
             samples, seed, and what is raised: as for :meth:`compare`
         """
-        found = paired_bootstrap(baseline, system, self.scores_of, samples=samples, seed=seed)
-        return {column.key: comparison for column, comparison in zip(self.columns, found, strict=True)}
+        compared = paired_bootstrap(baseline, system, self.scores_of, samples=samples, seed=seed)
+        return {column.key: comparison for column, comparison in zip(self.columns, compared, strict=True)}
 
     def paper_figures(self, row: Mapping[str, Any], subset: str) -> dict[str, float]:
         """The paper's figures in a row of ``configs/tables``, by column's key; for one of several sets, by its name."""
@@ -328,9 +328,9 @@ def register_metric(metric: Metric) -> None:
     Raises:
         ValueError: another one has this name.
     """
-    known = _metrics.setdefault(metric.name, metric)
-    if type(known) is not type(metric):
-        raise ValueError(f"there is a metric '{metric.name}' already, {type(known).__qualname__}")
+    registered = _metrics.setdefault(metric.name, metric)
+    if type(registered) is not type(metric):
+        raise ValueError(f"there is a metric '{metric.name}' already, {type(registered).__qualname__}")
 
 
 def metric_named(name: str) -> Metric:
@@ -342,9 +342,9 @@ def metric_named(name: str) -> Metric:
     if name not in _metrics and name in BUILT_IN:
         importlib.import_module(BUILT_IN[name], __package__)
     if name not in _metrics:
-        known = sorted({*_metrics, *BUILT_IN})
+        names = sorted({*_metrics, *BUILT_IN})
         raise InputError(
-            f"there is no metric '{name}'{nearest(name, known)}; there are {', '.join(known)}, "
+            f"there is no metric '{name}'{nearest(name, names)}; there are {', '.join(names)}, "
             f"and your own where a configuration's 'extensions' names its file"
         )
     return _metrics[name]

@@ -28,16 +28,16 @@ def ngram_log_probabilities(train: Sequence[str], test: Sequence[str], order: in
     model = (Laplace if order == 1 else WittenBellInterpolated)(order, vocabulary=vocabulary)
     model.fit([everygrams([END, *stream] if order > 1 else stream, max_len=order)])
     history = [END]
-    known: dict[tuple[str, ...], float] = {}
+    probabilities: dict[tuple[str, ...], float] = {}
     found = []
     for line in test:
         values = []
         for token in _tokens(line):
             ngram = (*history[len(history) - order + 1 :], token) if order > 1 else (token,)
-            if ngram not in known:
+            if ngram not in probabilities:
                 probability = model.score(token, ngram[:-1])
-                known[ngram] = math.log(probability) if probability > 0 else -math.inf
-            values.append(known[ngram])
+                probabilities[ngram] = math.log(probability) if probability > 0 else -math.inf
+            values.append(probabilities[ngram])
             history.append(token)
         found.append(values)
     return found

@@ -104,19 +104,19 @@ def results_of(table: Table, runs: Mapping[str, Sequence[SeededRun]], scale: str
         runs: the experiments of each row that has any
         scale: of :data:`.tables.SCALES`; only the paper's figures have a difference to ours
     """
-    found: dict[str, Result] = {}
+    results: dict[str, Result] = {}
     for row in table.rows:
         if row.average is None:
-            found[row.system] = _result_of(table, row, runs, scale)
+            results[row.system] = _result_of(table, row, runs, scale)
         else:
-            found[row.system] = _average_of(table, row, row.average, found, scale)
-    return list(found.values())
+            results[row.system] = _average_of(table, row, row.average, results, scale)
+    return list(results.values())
 
 
-def _average_of(table: Table, row: Row, pattern: str, found: Mapping[str, Result], scale: str) -> Result:
+def _average_of(table: Table, row: Row, pattern: str, results: Mapping[str, Result], scale: str) -> Result:
     """The mean of the rows above whose names fit the pattern, seed by seed."""
     names = [one.system for one in table.rows if one.average is None and fnmatch.fnmatchcase(one.system, pattern)]
-    members = [found[name] for name in names if name in found and found[name].seeds]
+    members = [results[name] for name in names if name in results and results[name].seeds]
     if not members:
         return Result(row.system, row.figures, note="none of its rows is trained")
     columns = list(members[0].ours)
@@ -129,8 +129,8 @@ def _average_of(table: Table, row: Row, pattern: str, found: Mapping[str, Result
     over_seeds = {
         baseline: p
         for baseline in row.baselines
-        if baseline != row.system and baseline in found
-        if (p := p_over_seeds(list(found[baseline].seeds.values()), list(seeds.values()), columns))
+        if baseline != row.system and baseline in results
+        if (p := p_over_seeds(list(results[baseline].seeds.values()), list(seeds.values()), columns))
     }
     return Result(
         row.system,

@@ -153,8 +153,8 @@ def load_table(name: str, recipe: str | None = None, options: Sequence[str] = ()
     """
     path = TABLES / f"{name}.yaml"
     if not path.is_file():
-        known = sorted([*(file.stem for file in TABLES.glob("*.yaml")), *BENCHMARKS])
-        raise InputError(f"there is no table '{name}'{nearest(name, known)}; there are {', '.join(known)}")
+        names = sorted([*(file.stem for file in TABLES.glob("*.yaml")), *BENCHMARKS])
+        raise InputError(f"there is no table '{name}'{nearest(name, names)}; there are {', '.join(names)}")
     content = _read(path)
     trained = {
         (entry["config"], entry.get("data")): configurations.load(
@@ -212,8 +212,8 @@ def trainable(table: Table, data: Path | None = None) -> Table:
     return dataclasses.replace(table, rows=tuple(rows))
 
 
-def _names(given: str | list[str] | None) -> tuple[str, ...]:
-    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+def _names(names: str | list[str] | None) -> tuple[str, ...]:
+    return () if names is None else (names,) if isinstance(names, str) else tuple(names)
 
 
 def load_small_scale(dataset: str) -> SmallScale:
@@ -232,8 +232,8 @@ def load_small_scale(dataset: str) -> SmallScale:
 
 def training_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """A command line before ``--``, and what comes after it: options of every training."""
-    own = list(itertools.takewhile(lambda word: word != "--", arguments))
-    return own, list(arguments[len(own) + 1 :])
+    before = list(itertools.takewhile(lambda word: word != "--", arguments))
+    return before, list(arguments[len(before) + 1 :])
 
 
 def as_arguments(options: Mapping[str, Any]) -> list[str]:

@@ -105,8 +105,8 @@ def main(arguments: Sequence[str]) -> None:
     if (timed := next((word for word in arguments if word in BENCHMARKS), None)) is not None:
         time_models(timed, [word for word in arguments if word != timed])
         return
-    own, of_training = training_options(arguments)
-    options, extra = parser().parse_known_args(own)
+    remaining, of_training = training_options(arguments)
+    options, extra = parser().parse_known_args(remaining)
     table = load_table(options.table, options.recipe, of_training)
     data = None if options.data is None else Path(os.path.abspath(options.data))
     if options.scale == "paper" and not options.dry_run:

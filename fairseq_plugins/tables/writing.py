@@ -40,8 +40,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--recipe")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    own, of_training = training_options(arguments)
-    options = parser.parse_args(own)
+    remaining, of_training = training_options(arguments)
+    options = parser.parse_args(remaining)
     table = load_table(options.table, options.recipe, of_training)
     if options.scale == "paper":
         table = trainable(table, options.data)

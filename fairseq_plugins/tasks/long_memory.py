@@ -228,22 +228,22 @@ class LongMemoryTask(FairseqTask):
             return
         try:
             with np.load(f"{cfg.data}/{split}.npz") as arrays:
-                found = dict(arrays)
+                arrays_of_set = dict(arrays)
         except FileNotFoundError:
             name = "copy_memory" if self.is_copying else "pixels"
             raise InputError(
                 f"{cfg.data}/{split}.npz: no such file; run 'fairseq-plugins prepare {name}' again"
             ) from None
         if self.is_copying:
-            symbols = found["symbols"]
+            symbols = arrays_of_set["symbols"]
             self.datasets[split] = CopyMemoryDataset(len(symbols), cfg.sequence_length, seed, symbols)
             return
-        count = found["pixels"].shape[1]
+        count = arrays_of_set["pixels"].shape[1]
         if cfg.sequence_length < count:
             raise InputError(f"--sequence-length {cfg.sequence_length}: a digit has {count} pixels, and all are read")
         order = np.random.RandomState(PERMUTATION_SEED).permutation(count) if cfg.permute else None
         self.datasets[split] = PixelDataset(
-            found["pixels"], found["labels"], cfg.sequence_length, seed, is_training, order
+            arrays_of_set["pixels"], arrays_of_set["labels"], cfg.sequence_length, seed, is_training, order
         )
 
     def predictions(

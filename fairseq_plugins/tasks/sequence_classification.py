@@ -65,14 +65,14 @@ class LabelledTextsTask(FairseqTask):
     @classmethod
     def setup_task(cls, cfg: SequenceClassificationConfig, **unused: Any) -> "LabelledTextsTask":
         """Raises InputError if there is no prepared data."""
-        found = {}
+        dictionaries = {}
         for name in ("input0", "label", "tags0"):
             path = Path(cfg.data) / name / "dict.txt"
             if path.is_file():
-                found[name] = Dictionary.load(str(path))
+                dictionaries[name] = Dictionary.load(str(path))
             elif name != "tags0":
                 raise InputError(f"{path}: no such file; give the bin/ of labelled texts ('fairseq-plugins prepare')")
-        return cls(cfg, found["input0"], found["label"], found.get("tags0"))
+        return cls(cfg, dictionaries["input0"], dictionaries["label"], dictionaries.get("tags0"))
 
     def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Raises InputError if the model writes text."""
@@ -102,13 +102,13 @@ class LabelledTextsTask(FairseqTask):
 
     def texts(self, split: str) -> list[FairseqDataset]:
         """The one text of each example or the two, without ends of sentences."""
-        found = [self._without_end(name, split, self.dictionary) for name in self.inputs]
-        for name, texts in zip(self.inputs, found, strict=True):
+        texts_of_inputs = [self._without_end(name, split, self.dictionary) for name in self.inputs]
+        for name, texts in zip(self.inputs, texts_of_inputs, strict=True):
             # The sizes may count the end of a sentence.
             empty = (int(index) for index in np.flatnonzero(np.asarray(texts.sizes) <= 1) if not len(texts[index]))
             if (index := next(empty, None)) is not None:
                 raise InputError(f"{self.cfg.data}/{name}: text {index + 1:,} of '{split}' is empty; leave it out")
-        return found
+        return texts_of_inputs
 
     def indexed(self, name: str, split: str, dictionary: Dictionary) -> FairseqDataset:
         """What fairseq-preprocess wrote.

@@ -83,10 +83,10 @@ class RankingDataset(FairseqDataset):
             return self.items[index]
         [right] = self.items[index]
         generator = np.random.default_rng((self.seed, self.epoch, index))
-        own = self.lines[int(self.groups[right])]
-        own = generator.permutation(own[~self.is_right[own]])[: self.negatives]
-        others = generator.choice(self.wrong, self.negatives - len(own))
-        return np.concatenate([[right], own, others])
+        of_question = self.lines[int(self.groups[right])]
+        of_question = generator.permutation(of_question[~self.is_right[of_question]])[: self.negatives]
+        others = generator.choice(self.wrong, self.negatives - len(of_question))
+        return np.concatenate([[right], of_question, others])
 
     def num_tokens(self, index: int) -> int:
         return int(self.sizes[index])

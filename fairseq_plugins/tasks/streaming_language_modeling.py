@@ -301,8 +301,8 @@ class StreamingLanguageModelingTask(FairseqTask):
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
         """What fairseq keeps of the task in a checkpoint."""
-        found = self._of_processes or [self._train_states.tensors()]
-        states = [[[tensor.cpu() for tensor in state] for state in tensors] for tensors in found]
+        of_processes = self._of_processes or [self._train_states.tensors()]
+        states = [[[tensor.cpu() for tensor in state] for state in tensors] for tensors in of_processes]
         return {type(self).__name__: {"states": states, "windows": self.windows_options}}
 
     def set_checkpoint_dict(self, content: dict[str, Any]) -> None:

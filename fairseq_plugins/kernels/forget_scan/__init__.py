@@ -28,16 +28,16 @@ def forget_scan(gate: Tensor, candidate: Tensor, initial: Tensor | None = None) 
     if gate.dim() != 3:
         raise ValueError(f"gate must be of shape (T, B, F), not {tuple(gate.shape)}")
     if gate.shape != candidate.shape or (initial is not None and initial.shape != gate.shape[1:]):
-        shapes = ", ".join(str(tuple(each.shape)) for each in (gate, candidate, initial) if each is not None)
+        shapes = ", ".join(str(tuple(tensor.shape)) for tensor in (gate, candidate, initial) if tensor is not None)
         raise ValueError(f"gate and candidate (T, B, F) and initial (B, F) do not fit each other: {shapes}")
-    given = [each for each in (gate, candidate, initial) if each is not None]
-    if len({each.device for each in given}) > 1:
+    tensors = [tensor for tensor in (gate, candidate, initial) if tensor is not None]
+    if len({tensor.device for tensor in tensors}) > 1:
         raise ValueError("gate, candidate and initial must be on one device")
-    if not all(each.is_floating_point() for each in given):
+    if not all(tensor.is_floating_point() for tensor in tensors):
         raise ValueError("gate, candidate and initial must be floating-point numbers")
     dtype = torch.float32
-    for each in given:
-        dtype = torch.promote_types(dtype, each.dtype)
+    for tensor in tensors:
+        dtype = torch.promote_types(dtype, tensor.dtype)
     gate, candidate = gate.to(dtype), candidate.to(dtype)
     initial = gate.new_zeros(gate.shape[1:]) if initial is None else initial.to(dtype)
     c: Tensor = dispatch.choose("forget_scan", gate).module.forget_scan(gate, candidate, initial)

@@ -80,17 +80,17 @@ def register_path(kind: PathKind) -> None:
     for other in PATH_KINDS.values():
         if kind.name == other.name or kind.letter == other.letter:
             raise ValueError(f"there is a path {other.name!r} with the letter {other.letter!r} already")
-        common = {each.name for each in dataclasses.fields(kind.options)}
-        common &= {each.name for each in dataclasses.fields(other.options)}
+        common = {setting.name for setting in dataclasses.fields(kind.options)}
+        common &= {setting.name for setting in dataclasses.fields(other.options)}
         if common:
             raise ValueError(f"the paths {other.name} and {kind.name} have both an option {min(common)!r}; rename one")
-    for each in dataclasses.fields(kind.options):
-        if each.default is dataclasses.MISSING or "help" not in each.metadata:
+    for setting in dataclasses.fields(kind.options):
+        if setting.default is dataclasses.MISSING or "help" not in setting.metadata:
             raise TypeError(
-                f"the option {each.name!r} of {kind.name!r} needs a default and a help text; write option(...)"
+                f"the option {setting.name!r} of {kind.name!r} needs a default and a help text; write option(...)"
             )
-        if option_type(kind.options, each.name) not in (int, float, str):
-            raise TypeError(f"the option {each.name!r} of {kind.name!r} must be an int, a float or a string")
+        if option_type(kind.options, setting.name) not in (int, float, str):
+            raise TypeError(f"the option {setting.name!r} of {kind.name!r} must be an int, a float or a string")
     PATH_KINDS[kind.name] = kind
 
 

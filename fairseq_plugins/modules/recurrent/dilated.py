@@ -124,7 +124,9 @@ class DilatedRNN(RecurrentNetwork[DilatedState]):
             output = output[:steps]
         phase = (state.phase + (steps if lengths is None else lengths)) % s
         output, outputs = self._fused(output, lengths, state.outputs)
-        hidden, cell_state = (_into_ring(each.unflatten(0, (s, batch_size)), places) for each in (hidden, cell_state))
+        hidden, cell_state = (
+            _into_ring(state_part.unflatten(0, (s, batch_size)), places) for state_part in (hidden, cell_state)
+        )
         return RecurrentOutput(output, DilatedState(hidden, cell_state, phase, outputs), {})
 
     def recurrent_parameters(self) -> list[str]:
@@ -160,7 +162,7 @@ class DilatedRNN(RecurrentNetwork[DilatedState]):
             c0 = checked_start("c0", c0, batch_size, self.output_size, like)[:, -self.hidden_size :]
         else:
             c0 = like.new_zeros(batch_size, 0)
-        hidden, cell_state = (each.unsqueeze(1).expand(-1, self.dilation, -1) for each in (h0, c0))
+        hidden, cell_state = (start.unsqueeze(1).expand(-1, self.dilation, -1) for start in (h0, c0))
         phase = torch.zeros(batch_size, dtype=torch.long, device=like.device)
         return DilatedState(
             hidden, cell_state, phase, like.new_zeros(batch_size, self.fusion_width - 1, self.hidden_size)

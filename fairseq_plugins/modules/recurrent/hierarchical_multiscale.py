@@ -112,9 +112,9 @@ class HierarchicalMultiscaleRNN(RecurrentNetwork[HierarchicalMultiscaleState]):
         states = [state]
         for from_input in F.linear(x, self.weight_bottom_up[0], self.bias[0]).unbind(0):
             states.append(step(from_input, states[-1]))
-        hidden = torch.stack([each.hidden for each in states[1:]])
+        hidden = torch.stack([level.hidden for level in states[1:]])
         output = self._output(hidden)
-        boundaries = torch.stack([each.boundary for each in states[1:]])
+        boundaries = torch.stack([level.boundary for level in states[1:]])
         if lengths is None:
             last = states[-1]
         else:
@@ -170,7 +170,7 @@ class HierarchicalMultiscaleRNN(RecurrentNetwork[HierarchicalMultiscaleState]):
         tops = [*self.weight_top_down, None]
         belows = [None, *list(self.weight_bottom_up)[1:]]
         weights = [
-            torch.cat([each for each in parts if each is not None], dim=1)
+            torch.cat([part for part in parts if part is not None], dim=1)
             for parts in zip(self.weight_recurrent, tops, belows, strict=True)
         ]
         biases = list(self.bias)

@@ -84,7 +84,7 @@ def mean_recurrent_length(dilations: Sequence[int]) -> float:
 
 def recurrent_edges_per_node(layers: Sequence[Connections]) -> float:
     """N_r of Definition 3.3."""
-    edges = sum(len(each.recurrent) + sum(j > 0 for j in each.below) for each in layers)
+    edges = sum(len(layer.recurrent) + sum(j > 0 for j in layer.below) for layer in layers)
     return edges / len(layers)
 
 

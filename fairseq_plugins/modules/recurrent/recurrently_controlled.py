@@ -165,7 +165,7 @@ class RecurrentlyControlledRNN(RecurrentNetwork[RecurrentlyControlledState]):
         else:
             c0 = like.new_zeros(batch_size, 0)
         controlled = like.new_zeros(batch_size, self.hidden_size, dtype=torch.promote_types(like.dtype, torch.float32))
-        hidden, cell_state = (each.unsqueeze(1).expand(-1, 3, -1) for each in (h0, c0))
+        hidden, cell_state = (start.unsqueeze(1).expand(-1, 3, -1) for start in (h0, c0))
         return RecurrentlyControlledState(hidden, cell_state, controlled)
 
     def extra_repr(self) -> str:

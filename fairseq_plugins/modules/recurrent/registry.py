@@ -125,11 +125,13 @@ def register_recurrent_kind(
     """
     if name in RECURRENT_KINDS:
         raise ValueError(f"there is a recurrent layer {name!r} already")
-    for each in dataclasses.fields(options):
-        if each.default is dataclasses.MISSING or "help" not in each.metadata:
-            raise TypeError(f"the option {each.name!r} of {name!r} needs a default and a help text; write option(...)")
-        if option_type(options, each.name) not in (int, float, str):
-            raise TypeError(f"the option {each.name!r} of {name!r} must be an int, a float or a string")
+    for setting in dataclasses.fields(options):
+        if setting.default is dataclasses.MISSING or "help" not in setting.metadata:
+            raise TypeError(
+                f"the option {setting.name!r} of {name!r} needs a default and a help text; write option(...)"
+            )
+        if option_type(options, setting.name) not in (int, float, str):
+            raise TypeError(f"the option {setting.name!r} of {name!r} must be an int, a float or a string")
 
     def register(make: Factory) -> Factory:
         RECURRENT_KINDS[name] = RecurrentKind(name, description, options, make, handles_directions, handles_depth)
@@ -140,9 +142,9 @@ def register_recurrent_kind(
 
 def option_type(options: type, name: str) -> Any:
     """The type of an option; of one that may be None, its other type."""
-    found = typing.get_type_hints(options)[name]
-    others = [each for each in typing.get_args(found) if each is not type(None)]
-    return others[0] if len(others) == 1 else found
+    hint = typing.get_type_hints(options)[name]
+    others = [type_of_value for type_of_value in typing.get_args(hint) if type_of_value is not type(None)]
+    return others[0] if len(others) == 1 else hint
 
 
 def recurrent_kind(name: str) -> RecurrentKind:

@@ -199,24 +199,24 @@ class RecurrentStack(NetworkStack):
         options: Any = None,
         drop_connect: float = 0.0,
     ) -> None:
-        found = recurrent_kind(kind)
+        kind_of_layer = recurrent_kind(kind)
         if not hidden_sizes:
             raise ValueError("a stack needs at least one layer, not 0")
-        is_wrapped = bidirectional and not found.handles_directions
+        is_wrapped = bidirectional and not kind_of_layer.handles_directions
         dropout = nn.Identity() if dropout is None else dropout
         if options is None:
-            options = found.options()
+            options = kind_of_layer.options()
 
         def layers(direction: Direction) -> list[RecurrentNetwork[Any]]:
             made: list[RecurrentNetwork[Any]] = []
             size = input_size
-            for layer in range(1 if found.handles_depth else len(hidden_sizes)):
+            for layer in range(1 if kind_of_layer.handles_depth else len(hidden_sizes)):
                 sizes = LayerSizes(size, tuple(hidden_sizes), layer, direction, dropout)
-                made.append(found.make(options, sizes))
+                made.append(kind_of_layer.make(options, sizes))
                 size = 2 * made[-1].output_size if is_wrapped else made[-1].output_size
             return made
 
-        forwards = layers("both" if bidirectional and found.handles_directions else "forwards")
+        forwards = layers("both" if bidirectional and kind_of_layer.handles_directions else "forwards")
         super().__init__(forwards, layers("backwards") if is_wrapped else None, dropout, drop_connect)
 
 
