@@ -21,6 +21,20 @@ logger = logging.getLogger(__name__)
 BACKEND_VARIABLE = "FAIRSEQ_PLUGINS_BACKEND"
 
 
+BACKENDS = {
+    "reference": "reads like the paper, and is slow; all others are held to it",
+    "autograd": "PyTorch operations alone",
+    "eager": "PyTorch operations with a hand-written backward pass",
+    "cpp": "C++ on CPUs, compiled on first use",
+    "cuda_graph": "CUDA graphs of matrix products and Triton kernels, on GPUs",
+    "triton": "one Triton kernel, on GPUs",
+    "onednn": "oneDNN's matrix products, on CPUs",
+    "random_bits": "dropout with 16 random bits for each element, on CPUs",
+    "pytorch": "PyTorch's own dropout",
+}
+"""What FAIRSEQ_PLUGINS_BACKEND may name, with a sentence each."""
+
+
 class Backend(NamedTuple):
     """A row's entry.
 
@@ -114,9 +128,8 @@ def named_backend() -> str | None:
     name = os.environ.get(BACKEND_VARIABLE)
     if not name:
         return None
-    names = list(dict.fromkeys(backend.name for backends in OPERATIONS.values() for backend in reversed(backends)))
-    if name not in names:
-        raise InputError(f"{BACKEND_VARIABLE}={name}: no such backend; choose from {', '.join(names)}")
+    if name not in BACKENDS:
+        raise InputError(f"{BACKEND_VARIABLE}={name}: no such backend; choose from {', '.join(BACKENDS)}")
     return name
 
 

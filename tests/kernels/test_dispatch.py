@@ -12,6 +12,7 @@ from fairseq_plugins.errors import InputError
 from fairseq_plugins.kernels import BACKEND_VARIABLE, dispatch
 from fairseq_plugins.kernels.dispatch import Backend, choose
 from fairseq_plugins.modules import HigherOrderRNN, MultiChannelRNN
+from tests.commands import CHECKOUT
 
 NO_GPU = "no GPU has tested it yet"
 
@@ -90,3 +91,10 @@ def test_unknown_backend_names_the_choices(monkeypatch: pytest.MonkeyPatch) -> N
         InputError, match="FAIRSEQ_PLUGINS_BACKEND=quick: no such backend; choose from reference, autograd"
     ):
         MultiChannelRNN(2, 3)(torch.randn(1, 1, 2))
+
+
+def test_every_backend_is_on_the_one_list_and_on_the_page() -> None:
+    names = {backend.name for backends in dispatch.OPERATIONS.values() for backend in backends}
+    assert names == set(dispatch.BACKENDS)
+    page = (CHECKOUT / "docs" / "speed.md").read_text(encoding="utf-8").partition("## Backends")[2]
+    assert not [name for name in names if f"`{name}`" not in page]
