@@ -25,6 +25,7 @@ from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import evaluate, fairseq_commands, train, training_statistics
 from fairseq_plugins.experiments.builtin_corpora import builtin_corpus
+from fairseq_plugins.experiments.run import STATISTICS
 from fairseq_plugins.scoring.bleu import SACREBLEU, TOKENIZED
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -114,7 +115,7 @@ def half_precision(system: str, precision: str, plan: Plan) -> list[Figure]:
 
 def logged_losses(work: Path) -> list[float]:
     """The training losses of ``train.jsonl``, in its order."""
-    statistics = training_statistics.read_statistics(work / training_statistics.STATISTICS)
+    statistics = training_statistics.read_statistics(work / STATISTICS)
     return [entry["loss"] for entry in statistics if entry["split"] == "train_inner"]
 
 
@@ -136,7 +137,9 @@ def two_processes(plan: Plan) -> list[Figure]:
 
     def command(*options: str) -> list[str]:
         # Several processes share the batch.
-        return fairseq_commands.train_command(configuration, data, plan.work / "processes", gpus, [*common, *options])
+        return fairseq_commands.train_command(
+            configuration, data, plan.work / "processes", gpus, [*common, *options]
+        ).words
 
     address = f"tcp://127.0.0.1:{_free_port()}"
     of_two = [

@@ -11,6 +11,7 @@ import pytest
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.experiments import evaluate
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.report.experiment import experiment_report
 from tests.commands import train_in_process
 from tests.conftest import TranslationData
@@ -55,7 +56,7 @@ def test_entropies_gates_and_warnings(
     printed = capsys.readouterr().out
     assert [line[9:] for line in printed.splitlines() if line.startswith("warning: ")] == found["warnings"]
 
-    flows, gates = experiment_report(work).tables[-2:]
+    flows, gates = experiment_report(Run(work)).tables[-2:]
     assert flows.heading == "Attention over the development set"
     assert [row[0] for row in flows.rows[:4]] == ["CNN to CNN", "CNN to SAN", "SAN to CNN", "SAN to SAN"]
     assert flows.rows[1][1] == f"{found['entropy']['ca']:.3f}"

@@ -42,7 +42,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open(work.parent / "log", "w") as log:
         process = subprocess.Popen(command(work), stdout=log, stderr=log, start_new_session=True)
         deadline = time.monotonic() + 1500
-        while not (train_log.exists() and "num_updates=20" in train_log.read_text()):
+        while not (train_log.exists() and '"num_updates": "20"' in train_log.read_text()):
             assert process.poll() is None, (work.parent / "log").read_text()
             assert time.monotonic() < deadline
             time.sleep(0.1)
