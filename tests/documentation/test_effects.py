@@ -33,6 +33,7 @@ from fairseq_plugins.corpora import iwslt14, labelled_tables, nist, parallel_tex
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsRun
 from fairseq_plugins.corpora.pairs import PairsRun
 from fairseq_plugins.corpora.running_text import RunningTextRun
+from fairseq_plugins.decoding.cache import chosen_settings, log_probabilities
 from fairseq_plugins.decoding.language_model import LanguageModel
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
@@ -492,19 +493,16 @@ def test_the_same_command_prints_the_same(program: str, output: Run, output_once
         ("--cache-weight 0.5", "--cache-weight 0.25"),
     ],
 )
-def test_the_cache_of_a_language_model(
-    second: str, first: str, language_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_of_a_language_model(second: str, first: str, language_model: Path) -> None:
     model = LanguageModel.load([language_model])
-    lines = model.lines_of("test")
+    tokens = model.numbers(model.lines_of("test"))
 
-    def surprises(options: str) -> list[str]:
-        """What ``perplexity`` says of each token of a text; the cache's own line is left out."""
-        monkeypatch.setattr(language_models, "standard_input", lambda what: lines)
-        command = ["perplexity", language_model, "--words", "--gpus", "0", *options.split()]
-        return [line for line in run_in_process(language_models.main, *command).stdout.splitlines() if "\t" in line]
+    def surprises(options: str) -> list[float]:
+        """What ``evaluate`` keeps of each token of a set."""
+        parsed = TextScoring().options(configuration.Configuration(Path("model.yaml")), model.data, options.split())
+        return log_probabilities(model, tokens, chosen_settings(model, parsed)).tolist()
 
-    assert surprises(first) and surprises(second) != surprises(first)
+    assert surprises(second) != surprises(first)
 
 
 # ----------------------------------------------------------------------------------------------------- of benchmarks
