@@ -487,10 +487,11 @@ def test_the_same_command_prints_the_same(program: str, output: Run, output_once
 @pytest.mark.parametrize(
     ("second", "first"),
     [
-        ("--cache", ""),
+        # The set has fewer tokens than the window that nobody gives.
+        ("--cache --cache-window 10 --cache-theta 1000", "--cache-window 10 --cache-theta 1000"),
         ("--cache-window 3", "--cache-window 30"),
-        ("--cache-theta 0.1", "--cache-theta 3"),
-        ("--cache-weight 0.5", "--cache-weight 0.25"),
+        ("--cache-window 10 --cache-theta 0", "--cache-window 10 --cache-theta 1000"),
+        ("--cache-window 10 --cache-weight 0.5", "--cache-window 10 --cache-weight 0.25"),
     ],
 )
 def test_the_cache_of_a_language_model(second: str, first: str, language_model: Path) -> None:
