@@ -223,7 +223,7 @@ class TrainedModel:
         """
         for name, value in options.items():
             if name in self.task.cfg:
-                self.task.cfg[name] = value
+                setattr(self.task.cfg, name, value)  # a Namespace in fairseq's older tasks
         with quietly():
             self.task.load_dataset(subset, is_evaluated=True)
         return self.task.dataset(subset)
