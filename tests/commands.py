@@ -11,7 +11,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import fairseq_plugins
 from fairseq_plugins.errors import InputError
@@ -76,6 +76,11 @@ def run_command(
             f"--- stdout\n{finished.stdout[-4000:]}\n--- stderr\n{finished.stderr[-6000:]}"
         )
     return finished
+
+
+def run_script(name: str, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a script of the project by its name without the ending, as :func:`run_command` does."""
+    return run_command([CHECKOUT / "scripts" / f"{name}.sh", *map(str, arguments)], **options)
 
 
 def is_our_own(command: Sequence[str]) -> bool:

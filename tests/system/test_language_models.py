@@ -13,7 +13,7 @@ from fairseq_plugins.checkpoints import read_checkpoint
 from fairseq_plugins.experiments import evaluate, train
 from fairseq_plugins.report import command as report
 from fairseq_plugins.report.curves import LearningCurves
-from tests.commands import CHECKOUT, USER_DIR, run_command, run_in_process, train_in_process
+from tests.commands import USER_DIR, run_command, run_in_process, run_script, train_in_process
 from tests.texts import training
 
 CONFIGURATION = """
@@ -41,24 +41,19 @@ evaluate: {cache-window: 20}
 """
 
 
-def script(name: str, *arguments: object, stdin: str | None = None, status: int = 0):
-    command = [CHECKOUT / "scripts" / f"{name}.sh", *arguments]
-    return run_command(list(map(str, command)), stdin=stdin, status=status)
-
-
 @pytest.fixture(scope="module")
 def trained(running_text: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[object]]:
     """A configuration, and the options that say where its data and its work folder are."""
     folder = tmp_path_factory.mktemp("experiment")
     (folder / "tiny.yaml").write_text(CONFIGURATION)
     place = ["--work", folder / "work", "--data", running_text, "--gpus", 0]
-    script("train", folder / "tiny.yaml", *place)
+    run_script("train", folder / "tiny.yaml", *place)
     return folder, place
 
 
 def test_scores_cache_and_report(trained: tuple[Path, list[object]]) -> None:
     folder, place = trained
-    script("evaluate", folder / "tiny.yaml", *place)
+    run_script("evaluate", folder / "tiny.yaml", *place)
     run_in_process(evaluate.main, folder / "tiny.yaml", *place, "--subset", "valid")
     with_cache = run_in_process(evaluate.main, folder / "tiny.yaml", *place, "--cache").stdout
     assert "continuous cache: window 20, " in with_cache
@@ -93,7 +88,7 @@ def test_finetuning_goes_on_from_averages_and_ends_by_itself(running_text: Path,
     (tmp_path / "finetuned.yaml").write_text(configuration.replace("max-epoch: 2", "max-epoch: 40"))
     work = tmp_path / "finetuned"
     place = [tmp_path / "finetuned.yaml", "--work", work, "--data", running_text, "--gpus", 0]
-    script("train", *place)
+    run_script("train", *place)
     assert "the validation loss does not fall any more: this is the end" in (work / "train.log").read_text()
     last, best = (read_checkpoint(work / "checkpoints" / f"checkpoint_{name}.pt") for name in ("last", "best"))
     assert last["extra_state"]["train_iterator"]["epoch"] < 40
@@ -110,11 +105,11 @@ def test_finetuning_goes_on_from_averages_and_ends_by_itself(running_text: Path,
 def test_a_text_of_the_users(trained: tuple[Path, list[object]]) -> None:
     folder, _ = trained
     checkpoint = folder / "work" / "checkpoints" / "checkpoint_best.pt"
-    printed = script("perplexity", checkpoint, "--gpus", 0, "--words", stdin="ba di\nzebra\n").stdout.splitlines()
+    printed = run_script("perplexity", checkpoint, "--gpus", 0, "--words", stdin="ba di\nzebra\n").stdout.splitlines()
     assert [line.split("\t")[0] for line in printed[:5]] == ["ba", "di", "</s>", "zebra", "</s>"]
     assert printed[5].startswith("perplexity ") and "5 tokens with the lines' ends, 1 of them unknown" in printed[5]
-    text = script("generate_text", checkpoint, "--tokens", 12, "--seed", 4, "--gpus", 0).stdout
-    assert text == script("generate_text", checkpoint, "--tokens", 12, "--seed", 4, "--gpus", 0).stdout != ""
+    text = run_script("generate_text", checkpoint, "--tokens", 12, "--seed", 4, "--gpus", 0).stdout
+    assert text == run_script("generate_text", checkpoint, "--tokens", 12, "--seed", 4, "--gpus", 0).stdout != ""
 
 
 def test_refusals(trained: tuple[Path, list[object]], tmp_path: Path) -> None:
@@ -124,7 +119,7 @@ def test_refusals(trained: tuple[Path, list[object]], tmp_path: Path) -> None:
         (("perplexity", checkpoint, "--cache-weight", 2), "a cache has a window of at least 1"),
         (("generate_text", tmp_path / "none.pt"), "none.pt: no such checkpoint"),
     ):
-        finished = script(*command, stdin="ba\n", status=1)
+        finished = run_script(*command, stdin="ba\n", status=1)
         [error] = [line for line in finished.stderr.splitlines() if line.startswith("error: ")]
         assert message in error and "Traceback" not in finished.stderr
 

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.versions import VERSION
-from tests.commands import CHECKOUT, run_command
+from tests.commands import CHECKOUT, run_command, run_script
 from tests.corpora.parallel_text import contents, sentences, write
 from tests.corpora.test_iwslt14 import official_files, pack
-
-
-def script(name: str, *arguments: object, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [CHECKOUT / "scripts" / name, *map(str, arguments)]
-    return run_command(command, cwd=cwd, status=status)
-
 
 OUTPUT = ("--output", "out")
 PAIR = ("--src-lang", "de", "--tgt-lang", "en")
@@ -76,12 +69,12 @@ def test_prepare_parallel(tmp_path: Path) -> None:
         write(tmp_path / split, sentences(size, seed))
     options = ["--src-lang", "de", "--tgt-lang", "en", "--train", "train", "--valid", "valid"]
     options += ["--test", "first,second", "--tokenizer", "moses", "--no-escape", "--bpe-size", "120", "--output", "out"]
-    finished = script("prepare_parallel.sh", *options, cwd=tmp_path)
+    finished = run_script("prepare_parallel", *options, cwd=tmp_path)
     assert "train: 120 pairs" in finished.stdout
     assert (tmp_path / "out" / "bin" / "test1.de-en.en.bin").stat().st_size > 0
     assert PairsPreparation.load(tmp_path / "out").detokenize_target("it 's & so .") == "it's & so."
     before = contents(tmp_path)
-    failed = script("prepare_parallel.sh", *options, "--lowercase", cwd=tmp_path, status=1)
+    failed = run_script("prepare_parallel", *options, "--lowercase", cwd=tmp_path, status=1)
     assert [line for line in failed.stderr.splitlines() if line.startswith("error: ")] == [
         "error: out: already prepared with different options (lowercase): remove it, or name another folder for "
         "--output"
@@ -93,7 +86,7 @@ def test_prepare_parallel(tmp_path: Path) -> None:
 def test_prepare_iwslt14(tmp_path: Path) -> None:
     pack(tmp_path / "de-en.tgz", official_files())
     options = ["--archive", "de-en.tgz", "--bpe", "subword-nmt", "--bpe-size", "50", "--output", "out"]
-    script("prepare_iwslt14_de_en.sh", *options, "--allow-partial", cwd=tmp_path)
+    run_script("prepare_iwslt14_de_en", *options, "--allow-partial", cwd=tmp_path)
     assert (tmp_path / "out" / "bin" / "train.de-en.de.bin").stat().st_size > 0
     preparation = PairsPreparation.load(tmp_path / "out")
     assert preparation.bpe == "subword-nmt"

@@ -18,17 +18,12 @@ from fairseq_plugins.experiments import evaluate, predict, train
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.report import command as report
 from fairseq_plugins.scoring.metrics import Outputs, References, metric_named
-from tests.commands import CHECKOUT, run_command, run_in_process
+from tests.commands import CHECKOUT, run_in_process, run_script
 
 SIZES = {"train": 60, "valid": 10, "test": 13}
 CANDIDATES = 6
 """Of each question in the ranking."""
 SMALL = ["--embed-dim", "8", "--hidden-size", "8", "--max-update", "6", "--num-workers", "0"]
-
-
-def script(name: str, *arguments: object, status: int = 0, stdin: str | None = None):
-    command = [CHECKOUT / "scripts" / f"{name}.sh", *map(str, arguments)]
-    return run_command(command, status=status, stdin=stdin, timeout=900)
 
 
 def prepared(folder: Path, task: str, *options: str) -> Path:
@@ -38,7 +33,7 @@ def prepared(folder: Path, task: str, *options: str) -> Path:
         rows = builtin.read(task)[f"{split}.tsv"].splitlines(keepends=True)[:number]
         (folder / f"{split}.tsv").write_text("".join(rows), encoding="utf-8")
     files = [part for split in SIZES for part in (f"--{split}", folder / f"{split}.tsv")]
-    script("prepare_labelled_texts", *files, *options, "--workers", 1, "--output", folder / "data")
+    run_script("prepare_labelled_texts", *files, *options, "--workers", 1, "--output", folder / "data")
     return folder / "data"
 
 
@@ -56,8 +51,8 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("classification")
     data = prepared(folder, "classification", "--text", "text", "--label", "label", "--lowercase")
     place = [CHECKOUT / "configs/trec/rcrn.yaml", "--work", folder / "work", "--data", data, "--gpus", 0]
-    script("train", *place, *SMALL)
-    script("evaluate", *place)
+    run_script("train", *place, *SMALL)
+    run_script("evaluate", *place)
     return data, folder / "work"
 
 
@@ -80,7 +75,9 @@ def test_text_in_classes_out(classifier: tuple[Path, Path], tmp_path: Path) -> N
     data, work = classifier
     checkpoint = work / "checkpoints" / "checkpoint_best.pt"
     texts = lines(data / "raw" / "test.input0")
-    finished = script("predict", checkpoint, "--gpus", 0, stdin="\n".join([*texts[:4], "", "  An unseen WORD "]) + "\n")
+    finished = run_script(
+        "predict", checkpoint, "--gpus", 0, stdin="\n".join([*texts[:4], "", "  An unseen WORD "]) + "\n"
+    )
     shown = finished.stdout.splitlines()
     assert len(shown) == 6 and shown[4] == "", "as many predictions out as lines in"
     expected = [line.split("\t")[0] for line in lines(work / "generate" / "test.predicted.tsv")[1:5]]
@@ -88,13 +85,13 @@ def test_text_in_classes_out(classifier: tuple[Path, Path], tmp_path: Path) -> N
     shares = dict(pair.split("=") for pair in shown[5].split("\t")[1].split())
     assert sum(map(float, shares.values())) == pytest.approx(1, abs=0.001)
     assert max(shares, key=lambda label: float(shares[label])) == shown[5].split("\t")[0]
-    error = script("predict", checkpoint, status=1, stdin="one\ttwo\n").stderr.splitlines()[-1]
+    error = run_script("predict", checkpoint, status=1, stdin="one\ttwo\n").stderr.splitlines()[-1]
     assert error == "error: standard input, line 1: 2 texts, but the model reads text"
 
 
 def test_predictions_that_fail_are_one_sentence(classifier: tuple[Path, Path], tmp_path: Path) -> None:
     data, work = classifier
-    finished = script("predict", work, "--gpus", 0, "--max-tokens", 2, status=1, stdin="The doctor paid a visit.\n")
+    finished = run_script("predict", work, "--gpus", 0, "--max-tokens", 2, status=1, stdin="The doctor paid a visit.\n")
     started, sentence = finished.stderr.splitlines()
     assert started.endswith("checkpoint_best.pt: starting PyTorch and fairseq")
     assert sentence == "error: --max-tokens 2: an example has 6 tokens, which no batch can hold; say at least 6"
@@ -116,13 +113,13 @@ def of_other_words(folder: Path) -> Path:
     (folder / "text.tsv").write_text("text\tlabel\none one\ta\none\tb\n", encoding="utf-8")
     files = [part for split in SIZES for part in (f"--{split}", folder / "text.tsv")]
     options = ["--text", "text", "--label", "label", "--workers", 1, "--output", folder / "data"]
-    script("prepare_labelled_texts", *files, *options)
+    run_script("prepare_labelled_texts", *files, *options)
     return folder / "data"
 
 
 def test_the_report_shows_confusions_and_picked_words(classifier: tuple[Path, Path], tmp_path: Path) -> None:
     _, work = classifier
-    script("report", work, "--output", tmp_path / "report.html")
+    run_script("report", work, "--output", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "confusion matrix" in page and "Words that pooling picked" in page and "Convergence" in page
 
@@ -159,7 +156,7 @@ def test_pairs_are_classified(tmp_path: Path) -> None:
     results = trained("snli/rcrn.yaml", data, tmp_path / "work", *SMALL, "--projection-size", "6")
     assert 0 <= results["accuracy"] <= 100
     checkpoint = tmp_path / "work" / "checkpoints" / "checkpoint_best.pt"
-    finished = script("predict", checkpoint, "--gpus", 0, stdin="The doctor paid.\tThe pilot was paid.\n")
+    finished = run_script("predict", checkpoint, "--gpus", 0, stdin="The doctor paid.\tThe pilot was paid.\n")
     assert finished.stdout.split("\t")[0] in ("entailment", "contradiction", "neutral")
     found = picked_words(checkpoint, PreparedData.load(data), 2)
     assert len(found) == 2
@@ -180,7 +177,7 @@ def test_pairs_are_classified(tmp_path: Path) -> None:
     ],
 )
 def test_long_memory(tmp_path: Path, preparation: Sequence[str], configuration: str, key: str) -> None:
-    script(*preparation, "--workers", 1, "--output", tmp_path / "data")
+    run_script(*preparation, "--workers", 1, "--output", tmp_path / "data")
     options = ["--layers", "3", "--max-update", "3", "--batch-size", "32", "--num-workers", "0"]
     results = trained(configuration, tmp_path / "data", tmp_path / "work", *options)
     assert results["updates"] == 3
@@ -200,7 +197,7 @@ def test_bad_input_is_one_sentence(classifier: tuple[Path, Path], tmp_path: Path
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("the 1 2 3\n", encoding="utf-8")
     place = [CHECKOUT / "configs/trec/bilstm.yaml", "--work", tmp_path / "work", "--data", data, "--gpus", 0]
-    finished = script("train", *place, *SMALL, "--embed-path", vectors, status=None)
+    finished = run_script("train", *place, *SMALL, "--embed-path", vectors, status=None)
     assert finished.returncode != 0
     assert f"{vectors}, line 1: a vector of 3 numbers, but --embed-dim is 8" in one_sentence(finished)
     place[0] = CHECKOUT / "configs/snli/bilstm.yaml"
