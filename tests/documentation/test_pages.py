@@ -47,7 +47,7 @@ def test_extensions_of_what_is_recorded(
     monkeypatch.setattr(update_docs, "ROOT", tmp_path)
     monkeypatch.setattr(update_docs.configurations, "load", lambda path: Configuration(path))
     monkeypatch.setattr(Configuration, "load_extensions", lambda own: loaded.append(own.path.name))
-    monkeypatch.setattr(update_docs.records, "load_all", lambda: [iwslt(1, 30.0), iwslt(2, 31.0)])
+    monkeypatch.setattr(update_docs.recorded_runs, "load_all", lambda: [iwslt(1, 30.0), iwslt(2, 31.0)])
     monkeypatch.setattr(update_docs, "generated", lambda *_: {} if loaded else pytest.fail("too early"))
     update_docs.main([])
     assert loaded == ["mc_rnn_3.yaml"] and capsys.readouterr().out == "every page is as it would be written\n"
@@ -60,7 +60,7 @@ def test_pages_are_written_and_those_that_nothing_makes_go(
     obsolete.parent.mkdir(parents=True)
     obsolete.write_text("an older page", encoding="utf-8")
     monkeypatch.setattr(update_docs, "ROOT", tmp_path)
-    monkeypatch.setattr(update_docs.records, "load_all", list)
+    monkeypatch.setattr(update_docs.recorded_runs, "load_all", list)
     monkeypatch.setattr(update_docs, "generated", lambda *_: {page: "new\n"})
     with pytest.raises(SystemExit, match=r"stale: docs/results/trec.md, docs/results/old.md; run scripts/update_docs"):
         update_docs.main(["--check"])
