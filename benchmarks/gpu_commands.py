@@ -95,7 +95,7 @@ def half_precision(system: str, precision: str, plan: Plan) -> list[Figure]:
     """
     updates = 10 if plan.dry else UPDATES
     options = [f"--{precision}", "--max-update", updates, "--max-epoch", 0, "--log-interval", updates // 10]
-    options += ["--disable-validation", "--no-epoch-checkpoints", "--save-interval", 1000, "--log-format", "simple"]
+    options += ["--disable-validation", "--no-epoch-checkpoints", "--save-interval", 1000]
     name = f"{system}, {precision}"
     work = _train(system, name, _data(plan), options, plan, 140)
     losses = logged_losses(work)
@@ -131,7 +131,7 @@ def two_processes(plan: Plan) -> list[Figure]:
     common = ["--max-update", str(updates), "--batch-size", str(sentences), "--log-interval", "1", "--dropout", "0"]
     # In the order of their lengths two batches beside each other are one of twice the size.
     common += ["--curriculum", "1000"]
-    common += ["--disable-validation", "--no-save", "--log-format", "json", "--max-tokens", "100000"]
+    common += ["--disable-validation", "--no-save", "--max-tokens", "100000"]
     common += ["--num-workers", "0", *(TINY_MODEL if plan.dry else [])]
     gpus = _gpus(plan)
 
@@ -200,7 +200,7 @@ def training(system: str, plan: Plan) -> list[Figure]:
         raise InputError("no data to train on: give a folder that scripts/prepare_*.sh has written with --data")
     limit = ["--max-update", 10] if plan.dry else ["--stop-time-hours", plan.training_seconds / 3600]
     name = f"{system}, training"
-    options = ["--bf16", *limit, "--max-epoch", 0, "--no-epoch-checkpoints", "--log-format", "simple"]
+    options = ["--bf16", *limit, "--max-epoch", 0, "--no-epoch-checkpoints"]
     options += ["--log-interval", 5 if plan.dry else 50]
     work = _train(system, name, _data(plan), options, plan, plan.training_seconds + START_SECONDS)
     arguments = [_configuration(system), "--data", _data(plan), "--work", work, "--gpus", _gpus(plan)]
