@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-_TITLES = {"cnn": "CNN", "san": "SAN", "rnn": "RNN"}
-_LETTERS = {"c": "cnn", "a": "san", "r": "rnn"}
+from ..modules.multi_path.registry import PATH_KINDS
+
+_LETTERS = {kind.letter: kind.name for kind in PATH_KINDS.values()}
 FLOWS = {
-    decoder + encoder: f"{_TITLES[_LETTERS[decoder]]} to {_TITLES[_LETTERS[encoder]]}"
+    decoder + encoder: f"{_LETTERS[decoder].upper()} to {_LETTERS[encoder].upper()}"
     for decoder in _LETTERS
     for encoder in _LETTERS
 }
@@ -36,16 +37,11 @@ class Gate(NamedTuple):
         """Which gate it is."""
         if self.name == OUTPUT:
             return "gate of the output"
-        return f"gates of the {title(self.name)} path, layer {self.layer}"
+        return f"gates of the {self.name.upper()} path, layer {self.layer}"
 
     def label_of(self, path: str) -> str:
         """What a path is to it."""
-        return f"the {title(path)} {'path' if self.name == OUTPUT else 'encoder'}"
-
-
-def title(path: str) -> str:
-    """What a path is called in text."""
-    return _TITLES.get(path, path)
+        return f"the {path.upper()} {'path' if self.name == OUTPUT else 'encoder'}"
 
 
 def gate_label(name: str) -> str:
@@ -54,8 +50,8 @@ def gate_label(name: str) -> str:
     if not dot:
         return name
     if gate == OUTPUT:
-        return f"gate of the output, share of the {title(path)} path"
-    return f"gates of the {title(gate)} path, share of the {title(path)} encoder, by layer"
+        return f"gate of the output, share of the {path.upper()} path"
+    return f"gates of the {gate.upper()} path, share of the {path.upper()} encoder, by layer"
 
 
 def gates_of(flows: Sequence[str], shares: Mapping[str, Sequence[float]]) -> list[Gate]:

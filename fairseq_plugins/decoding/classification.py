@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 from fairseq.criterions import FairseqCriterion
@@ -13,8 +12,7 @@ from fairseq.data import FairseqDataset
 
 from ..corpora.codec import list_of_texts
 from ..errors import InputError
-from .prepared_data import PreparedData
-from .trained_model import WHOLE, BatchOptions, Hypothesis, Share, Stopwatch, TrainedModel, flushed_denormals, quietly
+from .trained_model import WHOLE, BatchOptions, Hypothesis, Share, Stopwatch, TrainedModel, quietly
 
 BATCH_SIZE = 64
 """Examples in a batch where no option says it."""
@@ -22,14 +20,6 @@ BATCH_SIZE = 64
 
 class ClassificationModel(TrainedModel):
     """A model whose task has ``predictions(sample, model, criterion)``: of classes, or of scores."""
-
-    @classmethod
-    def check_architecture(cls, name: str, path: str | Path) -> None:
-        """Whether a model predicts anything is seen by its task."""
-
-    @classmethod
-    def check_data(cls, data: PreparedData) -> None:
-        """Labelled texts, generated sequences, or a kind of a user's own."""
 
     @functools.cached_property
     def criterion(self) -> FairseqCriterion:
@@ -58,12 +48,11 @@ class ClassificationModel(TrainedModel):
             raise InputError(f"{self.path}: its task predicts neither classes nor scores")
         if options.max_tokens is None and options.batch_size is None:
             options = replace(options, batch_size=BATCH_SIZE)
-        with flushed_denormals():
-            for batch in self.batches(dataset, options, share):
-                with stopwatch, torch.no_grad():
-                    predictions = self.task.predictions(batch, self.model, self.criterion)
-                for number, (predicted, numbers) in zip(batch["id"].tolist(), predictions, strict=True):
-                    yield number, Hypothesis(predicted, numbers)
+        for batch in self.batches(dataset, options.fitted(dataset, 0), share):
+            with stopwatch, torch.no_grad():
+                predictions = self.task.predictions(batch, self.model, self.criterion)
+            for number, (predicted, numbers) in zip(batch["id"].tolist(), predictions, strict=True):
+                yield number, Hypothesis(predicted, numbers)
 
     def predictions_of(self, lines: Sequence[str], options: BatchOptions) -> list[Hypothesis | None]:
         """What the model makes of lines of text.

@@ -17,7 +17,7 @@ from ..files import read_lines
 from ..models.carried_states import CarriedStates
 from ..models.recurrent_language_model import RecurrentLanguageModel
 from ..symbols import check_symbols
-from .trained_model import TrainedModel, class_of, flushed_denormals
+from .trained_model import TrainedModel, class_of
 
 WINDOW = 70
 """Tokens that are read at once; no result depends on it."""
@@ -53,8 +53,7 @@ class LanguageModel(TrainedModel):
     @property
     def preparation(self) -> RunningTextPreparation:
         """How text becomes what the model reads."""
-        assert isinstance(self.data.preparation, RunningTextPreparation)
-        return self.data.preparation
+        return self.data.prepared_as(RunningTextPreparation)
 
     @property
     def dictionary(self) -> Dictionary:
@@ -117,14 +116,13 @@ class LanguageModel(TrainedModel):
         before = torch.cat([tokens.new_tensor([self.dictionary.eos()]), tokens[:-1]])
         carried = CarriedStates()
         log_probabilities, outputs = [], []
-        with flushed_denormals():
-            for source, target in zip(before.split(window), tokens.split(window), strict=True):
-                source, target = source.to(self.device), target.to(self.device)
-                logits, extra = self.model(source.unsqueeze(0), carried=carried)
-                scores = logits[0].log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
-                log_probabilities.append(scores.gather(1, target.unsqueeze(1)).squeeze(1))
-                output = extra["undropped_output"].squeeze(1)
-                outputs.append(output if keeps_outputs else output[:0])
+        for source, target in zip(before.split(window), tokens.split(window), strict=True):
+            source, target = source.to(self.device), target.to(self.device)
+            logits, extra = self.model(source.unsqueeze(0), carried=carried)
+            scores = logits[0].log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+            log_probabilities.append(scores.gather(1, target.unsqueeze(1)).squeeze(1))
+            output = extra["undropped_output"].squeeze(1)
+            outputs.append(output if keeps_outputs else output[:0])
         return Reading(tokens.to(self.device), torch.cat(log_probabilities), torch.cat(outputs))
 
 

@@ -12,7 +12,7 @@ from .. import register
 from ..checkpoints import check_dictionaries, stored_options
 from ..corpora.labelled_texts import LabelledTextsPreparation
 from ..corpora.pairs import PairsPreparation
-from ..corpora.preparation import Preparation, find_kind
+from ..corpora.preparation import Preparation, Record, find_kind
 from ..corpora.running_text import RunningTextPreparation
 from ..errors import InputError
 from ..files import refuse_colon
@@ -44,31 +44,27 @@ class PreparedData:
                 )
         return cls(folder, preparation)
 
-    @property
-    def pairs(self) -> PairsPreparation:
-        """How pairs of texts were prepared.
+    def prepared_as(self, kind: type[Record]) -> Record:
+        """How the data was prepared, as a record of this kind.
 
         Raises:
             InputError: the data is of another kind.
         """
-        if not isinstance(self.preparation, PairsPreparation):
+        if not isinstance(self.preparation, kind):
             raise InputError(
-                f"{self.folder}: a corpus of {self.preparation.title}, but what is done here needs pairs of texts"
+                f"{self.folder}: a corpus of {self.preparation.title}, but what is done here needs {kind.title}"
             )
         return self.preparation
+
+    @property
+    def pairs(self) -> PairsPreparation:
+        """How pairs of texts were prepared; :meth:`prepared_as`."""
+        return self.prepared_as(PairsPreparation)
 
     @property
     def labelled_texts(self) -> LabelledTextsPreparation:
-        """How labelled texts were prepared.
-
-        Raises:
-            InputError: the data is of another kind.
-        """
-        if not isinstance(self.preparation, LabelledTextsPreparation):
-            raise InputError(
-                f"{self.folder}: a corpus of {self.preparation.title}, but what is done here needs labelled texts"
-            )
-        return self.preparation
+        """How labelled texts were prepared; :meth:`prepared_as`."""
+        return self.prepared_as(LabelledTextsPreparation)
 
     def verify(self, subset: str) -> None:
         """Compares what is read for a set with the checksums that were taken when the data was prepared.

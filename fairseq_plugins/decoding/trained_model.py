@@ -95,16 +95,29 @@ class BatchOptions:
         multiple, seed = parsed.required_batch_size_multiple, parsed.seed
         return cls(parsed.max_tokens, parsed.batch_size, multiple, parsed.num_workers, parsed.fp16, seed)
 
-    def limited(self, tokens: int, dataset: FairseqDataset) -> BatchOptions:
-        """With so many tokens in a batch, or those of the largest example, where no option says how large one is."""
-        if self.max_tokens is not None or self.batch_size is not None:
+    def fitted(self, dataset: FairseqDataset, tokens: int) -> BatchOptions:
+        """With ``tokens`` in a batch, or those of the largest example, where no option says how large one is.
+
+        Raises:
+            InputError: an example is larger than a batch may be.
+        """
+        if self.max_tokens is None and self.batch_size is not None:
             return self
-        return replace(self, max_tokens=max(tokens, largest(dataset)))
+        largest = max(map(dataset.num_tokens, range(len(dataset))), default=0)
+        if self.max_tokens is None:
+            return replace(self, max_tokens=max(tokens, largest))
+        if largest > self.max_tokens:
+            raise InputError(
+                f"--max-tokens {self.max_tokens}: an example has {largest:,} tokens, which no batch can hold; say at "
+                f"least {largest}"
+            )
+        return self
 
 
-def largest(dataset: FairseqDataset) -> int:
-    """The tokens of the largest example."""
-    return max(map(dataset.num_tokens, range(len(dataset))), default=0)
+def named_options(parsed: argparse.Namespace, arguments: Sequence[str]) -> dict[str, Any]:
+    """Of the options that a parser made those that the arguments name, by their names in it."""
+    names = {argument.partition("=")[0].lstrip("-").replace("-", "_") for argument in arguments}
+    return {name: getattr(parsed, name) for name in sorted(names) if hasattr(parsed, name)}
 
 
 @dataclass(frozen=True)
@@ -129,8 +142,8 @@ class TrainedModel:
     data: PreparedData
     device: torch.device
 
-    preparation_class: ClassVar[type[Preparation]]
-    """The kind of data that these models are trained on."""
+    preparation_class: ClassVar[type[Preparation]] = Preparation
+    """The kind of data that these models are trained on; any, unless a subclass says which."""
 
     @classmethod
     def load(
@@ -157,8 +170,8 @@ class TrainedModel:
         states = [checked_checkpoint(path) for path in paths]
         for path, state in zip(paths, states, strict=True):
             cls.check_architecture(str(architecture(state)), path)
-        prepared = data_of(paths, data)
-        cls.check_data(prepared)
+        prepared = PreparedData.load(data or trained_on(states[0], str(paths[0])))
+        prepared.prepared_as(cls.preparation_class)
         prepared.verify("")
         for path, state in zip(paths, states, strict=True):
             prepared.check_trained_on(state, path)
@@ -179,17 +192,7 @@ class TrainedModel:
 
     @classmethod
     def check_architecture(cls, name: str, path: str | Path) -> None:
-        """Raises InputError where a checkpoint's architecture is no such model."""
-        raise NotImplementedError
-
-    @classmethod
-    def check_data(cls, data: PreparedData) -> None:
-        """Raises InputError where the data is of another kind than such models read."""
-        if not isinstance(data.preparation, cls.preparation_class):
-            raise InputError(
-                f"{data.folder}: a corpus of {data.preparation.title}, but what is done here needs "
-                f"{cls.preparation_class.title}"
-            )
+        """Raises InputError where a checkpoint's architecture is no such model; any is one, unless a subclass says."""
 
     @property
     def path(self) -> Path:
@@ -229,16 +232,7 @@ class TrainedModel:
         return self.task.dataset(subset)
 
     def batches(self, dataset: FairseqDataset, options: BatchOptions, share: Share = WHOLE) -> Iterator[dict[str, Any]]:
-        """The batches of a data set, on the models' device, of examples of like lengths.
-
-        Raises:
-            InputError: an example is larger than a batch may be.
-        """
-        if options.max_tokens is not None and (longest := largest(dataset)) > options.max_tokens:
-            raise InputError(
-                f"--max-tokens {options.max_tokens}: an example has {longest:,} tokens, which no batch can hold; say "
-                f"at least {longest}"
-            )
+        """The batches of a data set, on the models' device, of examples of like lengths; options are fitted to it."""
         if options.seed is not None:
             utils.set_torch_seed(options.seed)
         for model in self.models if options.is_half else ():
@@ -259,21 +253,6 @@ class TrainedModel:
                 yield utils.apply_to_sample(lambda tensor: tensor.to(self.device), batch)
 
 
-def data_of(paths: Sequence[str | Path], data: Path | None = None) -> PreparedData:
-    """The prepared data that checkpoints were trained on.
-
-    Args:
-        paths: the checkpoints, of which the first one is asked
-        data: another folder
-
-    Raises:
-        InputError: there is no such checkpoint or data, or it cannot be read.
-    """
-    load_extensions_of(paths)  # the kind of the data may be one of theirs
-    register()
-    return PreparedData.load(data or trained_on(checked_checkpoint(paths[0]), str(paths[0])))
-
-
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
     """Without what fairseq tells of dictionaries and batches."""
@@ -286,17 +265,6 @@ def quietly() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
-
-
-@contextlib.contextmanager
-def flushed_denormals() -> Iterator[None]:
-    """CPUs take numbers below the least normal one for zero, as :func:`..patches.speed.flush_denormals` has it."""
-    was_flushed = bool(torch.tensor([1e-310], dtype=torch.float64).mul(1.0).eq(0))
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(was_flushed)
 
 
 def class_of(name: str) -> type[BaseFairseqModel]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,7 +39,7 @@ from .trained_model import (
     Stopwatch,
     TrainedModel,
     class_of,
-    flushed_denormals,
+    named_options,
     quietly,
 )
 
@@ -75,14 +76,13 @@ class GenerationOptions:
             parsed: all of them
             given: the arguments that were parsed, of which those of the task count
         """
-        names = {argument.partition("=")[0].lstrip("-").replace("-", "_") for argument in given}
         batches = BatchOptions.of(parsed)
         if parsed.no_seed_provided:
             batches = replace(batches, seed=None)
         return cls(
             GenerationConfig.from_namespace(parsed),
             batches,
-            {name: getattr(parsed, name) for name in sorted(names) if hasattr(parsed, name)},
+            named_options(parsed, given),
             ast.literal_eval(parsed.model_overrides),
         )
 
@@ -203,15 +203,14 @@ class TranslationModel(TrainedModel):
         limits = {"lenpen": length_penalty, "no_repeat_ngram_size": no_repeat_ngram_size}
         generation = limited_generation(beam=beam, **limits)
         model = self.on(device)
-        translations = model.translations(lines, GenerationOptions(generation))
-        for place, length in translations.too_long.items():
-            raise InputError(
-                f"sentence {place + 1} has {length:,} tokens, but the model takes {model.longest_source():,}; split it"
-            )
-        return translations.texts
+        return model.translations(lines, GenerationOptions(generation), is_strict=True).texts
 
     def translations(
-        self, lines: Sequence[str], options: GenerationOptions, progress: Callable[[], object] = lambda: None
+        self,
+        lines: Sequence[str],
+        options: GenerationOptions,
+        progress: Callable[[], object] = lambda: None,
+        is_strict: bool = False,
     ) -> Translations:
         """Translates text, and says what else there is to know.
 
@@ -219,14 +218,19 @@ class TranslationModel(TrainedModel):
             lines: source text, a sentence each; what is empty, or longer than the models take, becomes empty
             options: of beam search
             progress: called after each sentence
+            is_strict: refuse a line that is longer than the models take
 
         Raises:
             TypeError: ``lines`` is one text, or one of them is no text.
+            InputError: a line is longer than the models take, and ``is_strict``.
         """
         encoded = [self.preparation.encode_source(line) for line in list_of_texts("translate", lines)]
         longest = self.longest_source(options.task)
         lengths = [len(pieces.split()) + 1 for pieces in encoded]
         too_long = {place: length for place, length in enumerate(lengths) if length > longest}
+        if is_strict and too_long:
+            place, length = next(iter(too_long.items()))
+            raise InputError(f"sentence {place + 1} has {length:,} tokens, but the model takes {longest:,}; split it")
         places = [place for place, pieces in enumerate(encoded) if pieces and place not in too_long]
         if not places:
             return Translations([""] * len(encoded), too_long, {}, 0)
@@ -234,8 +238,6 @@ class TranslationModel(TrainedModel):
         tokens = [self.source_dictionary.encode_line(line, add_if_not_exist=False).long() for line in sources]
         sizes = torch.tensor([len(line) for line in tokens])
         dataset = self.task.build_dataset_for_inference(tokens, sizes)
-        # The batches of the training were for other ends, and shorter than a sentence may be.
-        options = replace(options, batches=options.batches.limited(SOURCE_TOKENS, dataset))
         generated = Generated()
         texts, cut = [""] * len(encoded), {}
         for number, hypothesis in self.generate(dataset, options, generated, sources=sources):
@@ -269,12 +271,9 @@ class TranslationModel(TrainedModel):
         """
         generation = options.generation
         language_model = self._language_model(generation)
-        replaces = generation.replace_unk is not None
+        batches = options.batches.fitted(dataset, SET_TOKENS if sources is None else SOURCE_TOKENS)
         for model in (*self.models, *language_model):
             model.prepare_for_inference_(SimpleNamespace(generation=generation))
-            for module in model.modules():
-                if hasattr(module, "need_attn"):
-                    module.need_attn = replaces
         with quietly():
             generator = self.task.build_generator(
                 self.models,
@@ -285,8 +284,9 @@ class TranslationModel(TrainedModel):
                 },
             )
         ignored = generator.symbols_to_strip_from_output
-        with replacing_unknown_words(generation.replace_unk) as replacement, flushed_denormals():
-            for batch in self.batches(dataset, options.batches.limited(SET_TOKENS, dataset), share):
+        is_copying = generation.replace_unk is not None
+        with replacing_unknown_words(generation.replace_unk) as replacement, _attention(self.models, is_copying):
+            for batch in self.batches(dataset, batches, share):
                 numbers = batch["id"].tolist()
                 if replacement is not None and sources is not None:
                     replacement.lines = [sources[number] for number in numbers]
@@ -338,6 +338,19 @@ class TranslationModel(TrainedModel):
         if self.preparation.tokenizer != "moses":
             return words
         return [word._replace(text=html.unescape(word.text)) for word in words]
+
+
+@contextlib.contextmanager
+def _attention(models: Sequence[BaseFairseqModel], is_needed: bool) -> Iterator[None]:
+    """Has models hand out their attention in decoding, or not; afterwards they do, since analyses ask for it."""
+    showing = [module for model in models for module in model.modules() if hasattr(module, "need_attn")]
+    for module in showing:
+        module.need_attn = is_needed
+    try:
+        yield
+    finally:
+        for module in showing:
+            module.need_attn = True
 
 
 def limited_generation(**options: Any) -> GenerationConfig:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from .. import register
+from ..checkpoints import load_extensions_of
 from ..errors import InputError, report_input_errors
 from ..files import lines_of, refuse_colon
 from ..startup import prepare_command
@@ -81,6 +83,25 @@ def started(what: object, stream: TextIO | None = None) -> None:
     """Says what the seconds are for until PyTorch and fairseq are imported; on a terminal :func:`register` says it."""
     if not sys.stderr.isatty():
         print(f"{what}: starting PyTorch and fairseq", file=stream, flush=True)
+
+
+def begin_decoding(checkpoints: Sequence[str | Path]) -> None:
+    """What a command does before it imports what decodes.
+
+    Extensions come before the models make options of the layers that there are. Denormal numbers are zero
+    (:func:`..patches.speed.flush_denormals`) before PyTorch starts the threads that take it over.
+
+    Args:
+        checkpoints: whose extensions are imported
+
+    Raises:
+        InputError: an extension is missing, or cannot be imported.
+    """
+    load_extensions_of(checkpoints)
+    register()
+    import torch
+
+    torch.set_flush_denormal(True)
 
 
 def run_module(main: Callable[[list[str]], None]) -> None:

@@ -22,7 +22,7 @@ from ..files import atomic_file, read_lines
 from ..scoring.metrics import Metric, Outputs, References, metric_named, read_numbers
 from ..scoring.predictions import read_predictions, write_predictions
 from . import fairseq_commands
-from .command_line import add_cache_arguments
+from .command_line import add_cache_arguments, begin_decoding
 from .configuration import TOKENIZE_OPTIONS, Configuration
 
 
@@ -188,18 +188,22 @@ class Classification:
     is_divisible = True
 
     def options(self, configuration: Configuration, data: PreparedData, extra: Sequence[str]) -> Any:
-        return fairseq_commands.decoding_options("validate", data, {}, extra)[0]
+        register()  # before anything imports fairseq's parts
+        from ..decoding.trained_model import BatchOptions, named_options
+
+        parsed, arguments = fairseq_commands.decoding_options("validate", data, {}, extra)
+        return BatchOptions.of(parsed), named_options(parsed, arguments)
 
     def decode(self, request: Request, number: int, count: int, progress: Callable[[], object]) -> Decoded:
         from ..decoding.classification import ClassificationModel
-        from ..decoding.trained_model import BatchOptions, Share, Stopwatch
+        from ..decoding.trained_model import Share, Stopwatch
 
         if len(request.checkpoints) > 1:
             raise InputError(f"{':'.join(request.checkpoints)}: one model predicts classes; give one checkpoint")
         model = ClassificationModel.load(request.checkpoints, request.data, request.device)
-        options, stopwatch, decoded = BatchOptions.of(request.options), Stopwatch(), Decoded()
-        dataset = model.dataset(request.subset, {})
-        for example, hypothesis in model.predict(dataset, options, stopwatch, Share(number, count)):
+        (batches, of_task), stopwatch, decoded = request.options, Stopwatch(), Decoded()
+        dataset = model.dataset(request.subset, of_task)
+        for example, hypothesis in model.predict(dataset, batches, stopwatch, Share(number, count)):
             decoded.hypotheses[example] = hypothesis
             progress()
         decoded.seconds = stopwatch.seconds
@@ -242,7 +246,7 @@ class TextScoring:
     is_divisible = False
 
     def options(self, configuration: Configuration, data: PreparedData, extra: Sequence[str]) -> Any:
-        self._check(data)
+        data.prepared_as(RunningTextPreparation)
         parser = CommandParser("evaluate", "Scores a language model.")
         add_cache_arguments(parser)
         settings = configuration.evaluate if self.variant(extra) else {}
@@ -273,7 +277,7 @@ class TextScoring:
 
     def references(self, data: PreparedData, subset: str) -> References:
         """The tokens of each line."""
-        self._check(data)
+        data.prepared_as(RunningTextPreparation)
         path = data.folder / "tokens" / f"{subset}.txt"
         if not path.is_file():
             prepared = sorted(file.stem for file in path.parent.glob("*.txt"))
@@ -300,13 +304,6 @@ class TextScoring:
 
     def _file(self, folder: Path, subset: str) -> Path:
         return folder / f"{subset}.log_probabilities.txt"
-
-    def _check(self, data: PreparedData) -> None:
-        if not isinstance(data.preparation, RunningTextPreparation):
-            raise InputError(
-                f"{data.folder}: a corpus of {data.preparation.title}, but what is done here needs "
-                f"running text ('fairseq-plugins prepare text')"
-            )
 
 
 DECODINGS: dict[str, Decoding] = {
@@ -348,7 +345,7 @@ def decode(request: Request, processes: int = 1, progress: Callable[[], object] 
 
 def _decode_share(request: Request, number: int, count: int) -> Decoded:
     """In a process of its own."""
-    register()
+    begin_decoding([])
     import torch
 
     if request.device == "cpu":

@@ -20,7 +20,7 @@ from ..terminal import table
 from . import configuration as configurations
 from . import fairseq_commands, recorded_runs
 from .attention import over_development_set
-from .command_line import gpu_count, process_count, started, work_folder
+from .command_line import begin_decoding, gpu_count, process_count, started, work_folder
 from .configuration import TOKENIZE_OPTIONS, Configuration
 from .decoding import Request, decode, decoding_of, in_order, metric_of, tokenized_by
 from .processes import own_command, shown
@@ -100,6 +100,7 @@ def main(arguments: Sequence[str]) -> None:
     configuration.load_extensions()  # the kind of the data may be one of theirs
     data = configuration.prepared_data(options.data)
     started(path)
+    begin_decoding([])
     if options.record:
         recorded_runs.recordable(configuration, run, options.checkpoint)
     subset = data.preparation.split_of(options.subset)

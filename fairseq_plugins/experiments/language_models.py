@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import register
-from ..checkpoints import checkpoint_of, load_extensions_of
+from ..checkpoints import checkpoint_of
 from ..command_parser import CommandParser
 from ..errors import InputError
 from ..symbols import END
-from .command_line import add_cache_arguments, standard_input, started
+from .command_line import add_cache_arguments, begin_decoding, standard_input, started
 
 if TYPE_CHECKING:
     from ..decoding.language_model import LanguageModel
@@ -28,8 +27,7 @@ def main(arguments: Sequence[str]) -> None:
         raise InputError(f"{options.checkpoint}: no such checkpoint")
     started(options.checkpoint, sys.stderr)
     # Not at the head of the file: what is wrong in the arguments is said before PyTorch is there.
-    load_extensions_of([options.checkpoint])  # before the models make options of the layers that there are
-    register()  # before anything imports fairseq's parts
+    begin_decoding([options.checkpoint])
     from ..decoding.language_model import LanguageModel
     from .fairseq_commands import device_of
 

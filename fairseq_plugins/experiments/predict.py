@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import register
-from ..checkpoints import checkpoint_of, load_extensions_of
+from ..checkpoints import checkpoint_of
 from ..command_parser import CommandParser
 from ..errors import InputError
-from .command_line import standard_input, started
+from .command_line import begin_decoding, standard_input, started
 
 if TYPE_CHECKING:
     from ..decoding.trained_model import Hypothesis
@@ -48,8 +47,7 @@ def main(arguments: Sequence[str]) -> None:
     if not Path(path).is_file():
         raise InputError(f"{path}: no such checkpoint")
     started(path, sys.stderr)
-    load_extensions_of([path])  # before the models make options of the layers that there are
-    register()  # before anything imports fairseq's parts
+    begin_decoding([path])
     from ..decoding.classification import ClassificationModel
     from ..decoding.trained_model import BatchOptions
     from .fairseq_commands import decoding_options, device_of

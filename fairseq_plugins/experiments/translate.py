@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from .. import register
-from ..checkpoints import checkpoint_of, load_extensions_of
+from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
 from ..command_parser import CommandParser
+from ..decoding.prepared_data import PreparedData
 from ..errors import InputError
-from .command_line import standard_input, started
+from .command_line import begin_decoding, standard_input, started
 
 _NOTES = """\
 A line that is longer than the model takes (1,024 tokens or more, by architecture) becomes an empty line, and a warning
@@ -51,14 +51,12 @@ def main(arguments: Sequence[str]) -> None:
         if not Path(path).is_file():
             raise InputError(f"{path}: no such checkpoint")
     started(paths, sys.stderr)
-    load_extensions_of(paths.split(":"))  # before the models make options of the layers that there are
-    register()  # before anything imports fairseq's parts
-    from ..decoding.trained_model import data_of
+    begin_decoding(paths.split(":"))
     from ..decoding.translation import MAX_LEN_A, MAX_LEN_B, GenerationOptions, TranslationModel
     from ..patches.unknown_words import unknown_words_left
     from .fairseq_commands import decoding_options, device_of
 
-    data = data_of(paths.split(":"), options.data)
+    data = PreparedData.load(options.data or trained_on(checked_checkpoint(paths.split(":")[0]), paths))
     limits = ["--max-len-a", str(MAX_LEN_A), "--max-len-b", str(MAX_LEN_B)]
     further = ["--beam", str(options.beam), *limits, *extra]
     generation = GenerationOptions.of(*decoding_options("generate", data, {}, further))

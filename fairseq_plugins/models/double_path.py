@@ -71,11 +71,10 @@ from .options import (
     refuse_layer_options,
     tie_output,
 )
-from .positions import Positions
+from .positions import Positions, embedding_of_positions_options
 from .shown_attention import ShownAttention
 
 _CROSS_MEMORIES = ChoiceEnum(["matched", "plain"])
-_POSITIONS = ChoiceEnum(["learned", "sinusoidal"])
 _SIDES = ("encoder", "decoder")
 
 
@@ -84,8 +83,12 @@ def _option_name(kind: PathKind, name: str, side: str) -> str:
     return name if name in kind.shared_options else f"{side}_{name}"
 
 
-def path_options() -> type[FairseqDataclass]:
-    """What the paths can be asked for: made from the registry, where each option has its name, default and help."""
+def path_options(*others: type[FairseqDataclass]) -> type[FairseqDataclass]:
+    """What the paths can be asked for: made from the registry, where each option has its name, default and help.
+
+    Args:
+        others: dataclasses whose options stand beside these
+    """
     fields: list[tuple[str, Any, Any]] = []
     for kind in PATH_KINDS.values():
         for option in dataclasses.fields(kind.options):
@@ -99,7 +102,7 @@ def path_options() -> type[FairseqDataclass]:
                 if option.default is None:
                     of_type = Optional[of_type]  # noqa: UP045
                 fields.append((name, of_type, field(default=option.default, metadata=metadata)))
-    return dataclasses.make_dataclass("PathOptions", fields, bases=(FairseqDataclass,))
+    return dataclasses.make_dataclass("PathOptions", fields, bases=others or (FairseqDataclass,))
 
 
 def _has_path(sides: Iterable[str], path: str) -> Needs:
@@ -120,9 +123,9 @@ _PATHS = ", ".join(f"{kind.name} ({kind.description})" for kind in PATH_KINDS.va
 class DoublePathConfig(
     EmbeddingOptions,
     SharingOptions,
-    recurrent_layer_options("encoder", "decoder"),  # type: ignore[misc]  # fairseq wants one class of all options
-    path_options(),  # type: ignore[misc]  # fairseq wants one class of all options
-    position_options(1024),  # type: ignore[misc]  # fairseq wants one class of all options
+    path_options(  # type: ignore[misc]  # fairseq wants one class of all options
+        recurrent_layer_options("encoder", "decoder"), position_options(1024), embedding_of_positions_options()
+    ),
 ):
     """The options of ``double_path``; the sizes are those of IWSLT'14 German-English."""
 
@@ -162,16 +165,6 @@ class DoublePathConfig(
                 "without cnn in --encoder-paths and --decoder-paths",
                 lambda cfg: all("cnn" in _paths(cfg, side) for side in _SIDES),
             ),
-        },
-    )
-    positions: _POSITIONS = field(  # type: ignore[valid-type]  # fairseq makes the class
-        default="learned", metadata={"help": "embeddings of the positions: learned, or sinusoidal as the transformer's"}
-    )
-    position_shift: int = field(
-        default=0,
-        metadata={
-            "help": "in training the positions of a sentence begin anywhere up to this one, so that a longer sentence "
-            "has none that are new"
         },
     )
 

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from dataclasses import field
 from typing import Any
 
 import torch
 from fairseq import utils
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor, nn
+
+
+def embedding_of_positions_options() -> type[FairseqDataclass]:
+    """What positions can be asked for."""
+    table = "embeddings of the positions: learned, or sinusoidal as the transformer's"
+    shift = (
+        "in training the positions of a sentence begin anywhere up to this one, so that a longer sentence "
+        "has none that are new"
+    )
+    fields = [
+        ("positions", ChoiceEnum(["learned", "sinusoidal"]), field(default="learned", metadata={"help": table})),
+        ("position_shift", int, field(default=0, metadata={"help": shift})),
+    ]
+    return dataclasses.make_dataclass("EmbeddingOfPositionsOptions", fields, bases=(FairseqDataclass,))
 
 
 class Positions(nn.Embedding):

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import AutoLocator, FuncFormatter, MaxNLocator
 
-from ..analysis.flows import FLOWS, OUTPUT, Gate, gates_of, title
+from ..analysis.flows import FLOWS, OUTPUT, Gate, gates_of
 from .style import INK, MARKERS, PALETTE, add_legend, style, system_colors
 
 if TYPE_CHECKING:  # importing them imports fairseq, which figures do not need
@@ -194,12 +194,12 @@ def draw_focus(focus: Focus) -> Figure:
 
 def _draw_gates(axis: Axes, gates: Sequence[Gate]) -> None:
     """A bar for each gate, cut into the shares of what it fuses."""
-    labels = [OUTPUT if gate.name == OUTPUT else f"{title(gate.name)}, layer {gate.layer}" for gate in gates]
+    labels = [OUTPUT if gate.name == OUTPUT else f"{gate.name.upper()}, layer {gate.layer}" for gate in gates]
     paths = list(dict.fromkeys(path for gate in gates for path in gate.shares))
     start = np.zeros(len(gates))
     for path, color in zip(paths, PALETTE, strict=False):
         shares = np.array([gate.shares.get(path, 0.0) for gate in gates])
-        axis.barh(labels, shares, left=start, height=0.6, color=color, label=title(path))
+        axis.barh(labels, shares, left=start, height=0.6, color=color, label=path.upper())
         start += shares
     axis.set_xlim(0, 1)
     axis.invert_yaxis()

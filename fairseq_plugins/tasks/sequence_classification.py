@@ -8,6 +8,7 @@ label dictionary.
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,7 +48,7 @@ class SequenceClassificationConfig(FairseqDataclass):
     seed: int = II("common.seed")
 
 
-class LabelledTextsTask(FairseqTask):
+class LabelledTextsTask(FairseqTask, ABC):
     """What classification and ranking share: dictionaries and texts."""
 
     cfg: SequenceClassificationConfig
@@ -133,9 +134,9 @@ class LabelledTextsTask(FairseqTask):
         sides = [[self._encoded(text) for text in side] for side in zip(*examples, strict=True)]
         return self.examples([ListDataset(side, [len(tokens) for tokens in side]) for side in sides])
 
+    @abstractmethod
     def examples(self, texts: list[FairseqDataset]) -> FairseqDataset:
         """The data set of unlabelled examples with these texts."""
-        raise NotImplementedError
 
     def _encoded(self, text: str) -> Tensor:
         return self.dictionary.encode_line(text, append_eos=False, add_if_not_exist=False).long()

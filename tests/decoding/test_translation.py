@@ -105,6 +105,8 @@ def test_translations_are_those_of_the_scripts(work: Path) -> None:
     model = fairseq_plugins.load(work)
     assert model.translate(lines, beam=3) == expected
     assert model.translate(lines, beam=3) == expected, "a second time too"
+    decoders = [module for module in model.model.modules() if hasattr(module, "need_attn")]
+    assert decoders and all(module.need_attn for module in decoders), "an analysis may follow"
     assert fairseq_plugins.load(checkpoint, data=work / "data").translate(lines, beam=3) == expected
     both = fairseq_plugins.load(f"{checkpoint}:{checkpoint}")
     assert both.translate(lines, beam=3) == expected, "an ensemble of twins"

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..recurrent.registry import option_type
+from ..recurrent.registry import check_options
 from .contract import EMBEDDING_SCALE, DecoderPath, EncoderPath, Fusion
 
 
@@ -84,13 +84,7 @@ def register_path(kind: PathKind) -> None:
         common &= {setting.name for setting in dataclasses.fields(other.options)}
         if common:
             raise ValueError(f"the paths {other.name} and {kind.name} have both an option {min(common)!r}; rename one")
-    for setting in dataclasses.fields(kind.options):
-        if setting.default is dataclasses.MISSING or "help" not in setting.metadata:
-            raise TypeError(
-                f"the option {setting.name!r} of {kind.name!r} needs a default and a help text; write option(...)"
-            )
-        if option_type(kind.options, setting.name) not in (int, float, str):
-            raise TypeError(f"the option {setting.name!r} of {kind.name!r} must be an int, a float or a string")
+    check_options(kind.name, kind.options)
     PATH_KINDS[kind.name] = kind
 
 

@@ -125,19 +125,24 @@ def register_recurrent_kind(
     """
     if name in RECURRENT_KINDS:
         raise ValueError(f"there is a recurrent layer {name!r} already")
-    for setting in dataclasses.fields(options):
-        if setting.default is dataclasses.MISSING or "help" not in setting.metadata:
-            raise TypeError(
-                f"the option {setting.name!r} of {name!r} needs a default and a help text; write option(...)"
-            )
-        if option_type(options, setting.name) not in (int, float, str):
-            raise TypeError(f"the option {setting.name!r} of {name!r} must be an int, a float or a string")
+    check_options(name, options)
 
     def register(make: Factory) -> Factory:
         RECURRENT_KINDS[name] = RecurrentKind(name, description, options, make, handles_directions, handles_depth)
         return make
 
     return register
+
+
+def check_options(kind: str, options: type) -> None:
+    """Raises TypeError unless the options of a kind are a dataclass of fields that :func:`option` made."""
+    for setting in dataclasses.fields(options):
+        if setting.default is dataclasses.MISSING or "help" not in setting.metadata:
+            raise TypeError(
+                f"the option {setting.name!r} of {kind!r} needs a default and a help text; write option(...)"
+            )
+        if option_type(options, setting.name) not in (int, float, str):
+            raise TypeError(f"the option {setting.name!r} of {kind!r} must be an int, a float or a string")
 
 
 def option_type(options: type, name: str) -> Any:
