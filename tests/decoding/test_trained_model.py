@@ -1,4 +1,4 @@
-"""What every way of decoding begins with: batches that fit a set, and options of the task that win over a training's."""
+"""What every way of decoding begins with: batches that fit a set, and options that win over those of the training."""
 
 from __future__ import annotations
 
