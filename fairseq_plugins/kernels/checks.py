@@ -14,6 +14,7 @@ from typing import NamedTuple, cast, overload
 import torch
 from torch import Tensor
 
+from .autocast import is_autocast
 from .padding import padding_mask
 
 State = tuple[Tensor, ...]
@@ -211,8 +212,7 @@ def _check_state(state: State, start: State, rows: int) -> None:
 
 def _is_cast(tensor: Tensor, like: Tensor) -> bool:
     """Whether autocast makes both of one precision."""
-    device = tensor.device.type
-    if not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
+    if not is_autocast(tensor.device.type):
         return False
     return {tensor.dtype, like.dtype} <= {torch.float32, torch.float16, torch.bfloat16}
 

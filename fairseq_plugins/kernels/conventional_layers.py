@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from . import dispatch
+from .autocast import is_autocast
 from .checks import checked_lengths
 from .multi_channel.specification import (
     MultiChannelLayer,
@@ -47,7 +48,7 @@ def conventional_rnn(
         ValueError: lengths are not one whole number in 0 ... T for each row.
     """
     steps, rows, _ = x.shape
-    is_reduced = x.dtype not in (torch.float32, torch.float64) or torch.is_autocast_enabled(x.device.type)
+    is_reduced = x.dtype not in (torch.float32, torch.float64) or is_autocast(x.device.type)
     if is_reduced or not is_faster(cell, steps, rows, hidden.size(1)):
         return None
     layer = _layer(weight_ih, weight_hh, bias_ih, bias_hh, cell)

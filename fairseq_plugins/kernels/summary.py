@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import dispatch, extension
+from . import dispatch, extension, verdicts
 from .multi_channel.specification import MultiChannelLayer, MultiChannelParameters, MultiChannelSpecification
 
 _BACKENDS = {"cpp": "C++", "eager": "PyTorch operations"}
@@ -34,12 +34,7 @@ def summary(dtype: torch.dtype = torch.float32) -> str:
     Raises:
         InputError: FAIRSEQ_PLUGINS_BACKEND names no backend.
     """
-    tensor = torch.zeros(1, dtype=dtype)
-    by_backend: dict[str, list[str]] = {}
-    for operation, (name, arguments) in _OPERATIONS.items():
-        backend = dispatch.choose(operation, *arguments(tensor)).name
-        by_backend.setdefault(_BACKENDS.get(backend, backend), []).append(name)
-    running = ", ".join(f"{backend} ({', '.join(names)})" for backend, names in by_backend.items())
+    running = _by_backend(backends_on_cpu(dtype))
     off = "".join(f"; the C++ ones are off: {reason}" for reason in extension.reasons())
     return f"kernels: {running}{off}"
 
@@ -50,5 +45,39 @@ def summary_on_gpus() -> str:
     Raises:
         InputError: FAIRSEQ_PLUGINS_BACKEND names no backend.
     """
-    named = dispatch.named_backend() or "eager"
-    return f"kernels: {_BACKENDS.get(named, f'{named} where it can')}, on GPUs"
+    return f"kernels: {_by_backend(backends_on_gpus())}, on GPUs"
+
+
+def backends_on_gpus() -> dict[str, str]:
+    """On what the operations run on GPUs, by operation: what is named, or else what this machine's GPU has said.
+
+    Raises:
+        InputError: FAIRSEQ_PLUGINS_BACKEND names no backend.
+    """
+    known = verdicts.of_this_machine()
+    backends = {}
+    for operation in _OPERATIONS:
+        named = dispatch.named_backend(operation)
+        has_it = any(backend.name == named for backend in dispatch.OPERATIONS[operation])
+        backends[operation] = named if named and has_it else verdicts.fastest(known, operation)
+    return backends
+
+
+def backends_on_cpu(dtype: torch.dtype = torch.float32) -> dict[str, str]:
+    """On what they run on the CPU in a precision, by operation; what is not compiled yet is compiled now.
+
+    Raises:
+        InputError: FAIRSEQ_PLUGINS_BACKEND names no backend.
+    """
+    tensor = torch.zeros(1, dtype=dtype)
+    return {
+        operation: dispatch.choose(operation, *arguments(tensor)).name
+        for operation, (_, arguments) in _OPERATIONS.items()
+    }
+
+
+def _by_backend(backends: dict[str, str]) -> str:
+    names: dict[str, list[str]] = {}
+    for operation, backend in backends.items():
+        names.setdefault(_BACKENDS.get(backend, backend), []).append(_OPERATIONS[operation][0])
+    return ", ".join(f"{backend} ({', '.join(operations)})" for backend, operations in names.items())

@@ -14,7 +14,7 @@ from fairseq_plugins.kernels.dispatch import Backend, choose
 from fairseq_plugins.modules import HigherOrderRNN, MultiChannelRNN
 from tests.commands import CHECKOUT
 
-NO_GPU = "no GPU has tested it yet"
+NO_GPU = "there is no GPU that it was compared on"
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def _nobody_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_on_a_cpu_runs_in_cpp() -> None:
     layer = MultiChannelRNN(2, 3)._layer()
     choice = choose("multi_channel", layer, 4)
-    assert (choice.name, choice.refused) == ("cpp", {"cuda_graph": NO_GPU})
+    assert (choice.name, choice.refused) == ("cpp", {"cuda_graph": NO_GPU, "compiled": NO_GPU})
 
 
 def test_what_cpp_does_not_take_runs_in_eager() -> None:
@@ -67,16 +67,16 @@ def test_another_operation_needs_a_row_alone(monkeypatch: pytest.MonkeyPatch) ->
         "scan.fast": SimpleNamespace(refuses=lambda x, width: "too wide" if width > 2 else None),
         "scan.reference": SimpleNamespace(refuses=lambda x, width: None),
     }
-    monkeypatch.setattr(dispatch, "_module", lambda backend: modules[backend.module])
+    monkeypatch.setattr(dispatch, "module_of", lambda backend: modules[backend.module])
     backends = (
-        Backend("triton", "scan.triton", needs="triton", only_by_name="nobody tried it"),
+        Backend("triton", "scan.triton", needs="triton", is_measured=True),
         Backend("cpp", "scan.fast"),
         Backend("reference", "scan.reference"),
     )
     monkeypatch.setitem(dispatch.OPERATIONS, "scan", backends)
     x = torch.zeros(1)
-    assert choose("scan", x, 1)[::2] == ("cpp", {"triton": "nobody tried it"})
-    assert choose("scan", x, 3)[::2] == ("reference", {"triton": "nobody tried it", "cpp": "too wide"})
+    assert choose("scan", x, 1)[::2] == ("cpp", {"triton": NO_GPU})
+    assert choose("scan", x, 3)[::2] == ("reference", {"triton": NO_GPU, "cpp": "too wide"})
     # A backend that this operation does not have leaves it as it is.
     monkeypatch.setenv(BACKEND_VARIABLE, "eager")
     assert choose("scan", x, 1).name == "cpp"
@@ -91,6 +91,23 @@ def test_unknown_backend_names_the_choices(monkeypatch: pytest.MonkeyPatch) -> N
         InputError, match="FAIRSEQ_PLUGINS_BACKEND=quick: no such backend; choose from reference, autograd"
     ):
         MultiChannelRNN(2, 3)(torch.randn(1, 1, 2))
+
+
+def test_operations_may_have_each_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a training that goes on names them."""
+    kept = dispatch.naming({"multi_channel": "autograd", "forget_scan": "eager"})
+    monkeypatch.setenv(BACKEND_VARIABLE, kept)
+    assert kept == "multi_channel=autograd,forget_scan=eager"
+    assert choose("multi_channel", MultiChannelRNN(2, 3)._layer(), 4).name == "autograd"
+    assert choose("forget_scan", torch.rand(1, 1, 1)).name == "eager"
+    assert choose("linear", torch.rand(1, 1), torch.rand(1, 1)).name == "reference", "nothing is said of it"
+    for text, message in (
+        ("scan=eager", "FAIRSEQ_PLUGINS_BACKEND=scan=eager: no operation scan; choose from multi_channel, forget"),
+        ("forget_scan=quick", "FAIRSEQ_PLUGINS_BACKEND=forget_scan=quick: no such backend"),
+    ):
+        monkeypatch.setenv(BACKEND_VARIABLE, text)
+        with pytest.raises(InputError, match=message):
+            choose("forget_scan", torch.rand(1, 1, 1))
 
 
 def test_every_backend_is_on_the_one_list_and_on_the_page() -> None:

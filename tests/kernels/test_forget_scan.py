@@ -26,7 +26,7 @@ def problem(steps: int, batch_size: int, features: int, dtype: torch.dtype = tor
     return [each.requires_grad_() for each in (gate, candidate, initial)]
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_under_the_interpreter() -> None:
     """All tests of this file, with the backend for GPUs."""
     run_under_interpreter(__file__)
@@ -95,3 +95,12 @@ def test_without_a_compiler_it_runs_on_torch(monkeypatch: pytest.MonkeyPatch) ->
     choice = dispatch.choose("forget_scan", given[0])
     assert (choice.name, choice.refused["cpp"]) == ("eager", "it is off here: there is no C++ compiler")
     torch.testing.assert_close(forget_scan(*given), reference.forget_scan(*given), **TOLERANCE)
+
+
+def test_second_derivatives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fast ones name what has some."""
+    gate, candidate = (torch.rand(3, 2, 4, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    with pytest.raises(RuntimeError, match="no second derivatives: set FAIRSEQ_PLUGINS_BACKEND=reference for create_"):
+        torch.autograd.grad(forget_scan(gate, candidate).sum(), gate, create_graph=True)
+    monkeypatch.setenv("FAIRSEQ_PLUGINS_BACKEND", "reference")
+    assert torch.autograd.gradgradcheck(forget_scan, (gate, candidate))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from fairseq_plugins.kernels import BACKEND_VARIABLE, dispatch
-from fairseq_plugins.kernels.linear import linear, onednn, reference
+from fairseq_plugins.kernels.linear import linear, onednn, prepared_linear, reference
 
 pytestmark = pytest.mark.skipif(not onednn.is_available(), reason="this PyTorch has no oneDNN")
 
@@ -24,9 +24,19 @@ def problem(rows: tuple[int, ...], inputs: int, outputs: int) -> list[Tensor]:
     return [each.requires_grad_() for each in given]
 
 
+@pytest.mark.parametrize("has_fast_mkl", [True, False])
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize("rows, inputs, outputs", [((129,), 131, 67), ((7, 30), 64, 127), ((3, 5, 11), 130, 77)])
-def test_equals_pytorch_gradients_too(rows: tuple[int, ...], inputs: int, outputs: int, has_bias: bool) -> None:
+def test_equals_pytorch_gradients_too(
+    rows: tuple[int, ...],
+    inputs: int,
+    outputs: int,
+    has_bias: bool,
+    has_fast_mkl: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whichever computes the weight's gradient."""
+    monkeypatch.setattr(onednn, "has_fast_transposed_mkl", lambda: has_fast_mkl)
     x, weight, bias = problem(rows, inputs, outputs)
     given = [x, weight, bias] if has_bias else [x, weight]
     assert dispatch.choose("linear", x, weight).name == "onednn"
@@ -40,6 +50,29 @@ def test_equals_pytorch_gradients_too(rows: tuple[int, ...], inputs: int, output
         rtol=1e-4,
         atol=1e-3,
     )
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("rows", [129, 5])
+def test_without_gradients_and_prepared(rows: int, has_bias: bool) -> None:
+    x, weight, bias = problem((129,), 131, 67)
+    with torch.no_grad():
+        expected = reference.linear(x, weight, bias if has_bias else None)
+        torch.testing.assert_close(linear(x, weight, bias if has_bias else None), expected, rtol=1e-4, atol=1e-4)
+        # A weight that is read column by column, and fewer rows than it was prepared for.
+        product = prepared_linear(weight.t().contiguous().t(), bias if has_bias else None, 129)
+        torch.testing.assert_close(product(x[:rows]), expected[:rows], rtol=1e-4, atol=1e-4)
+
+
+def test_a_weight_is_prepared_for_onednn_where_it_multiplies() -> None:
+    x, weight, bias = problem((129,), 131, 67)
+    with torch.no_grad():
+        product = prepared_linear(weight, bias, 129)
+        expected = product(x)
+        weight.zero_()
+    torch.testing.assert_close(product(x.detach()), expected)  # of a copy
+    few = prepared_linear(weight, None, 2)
+    assert few(x[:2]).eq(0).all(), "a small product is PyTorch's own"
 
 
 def test_a_gradient_that_is_expanded_or_transposed() -> None:

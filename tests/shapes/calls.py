@@ -13,10 +13,12 @@ from torch import Tensor
 
 from fairseq_plugins.kernels.additive_attention import additive_attention
 from fairseq_plugins.kernels.additive_attention import cpu as attention_kernel
+from fairseq_plugins.kernels.dot_product_attention import cpu as dot_product_kernel
 from fairseq_plugins.kernels.forget_scan import cpu as scan_kernel
 from fairseq_plugins.kernels.linear import linear, onednn
 from fairseq_plugins.kernels.multi_channel import cpu as recurrent_kernel
 from fairseq_plugins.kernels.output_cross_entropy import output_cross_entropy
+from fairseq_plugins.kernels.packed_sentences import cpu as packed_kernel
 from fairseq_plugins.modules import (
     RECURRENT_KINDS,
     AdditiveAttention,
@@ -27,12 +29,14 @@ from fairseq_plugins.modules import (
     ConvolutionalEncoderPath,
     DilatedRNNStack,
     GatedConvolution,
+    GatedMatching,
     Highway,
     LayerSizes,
     Linear,
     Memory,
     MultiChannelRNN,
     MultiHeadAttention,
+    PointerNetwork,
     RecurrentDecoderPath,
     RecurrentEncoderPath,
     RecurrentlyControlledRNN,
@@ -42,6 +46,7 @@ from fairseq_plugins.modules import (
     SelfAttentionDecoderPath,
     SelfAttentionEncoderPath,
     SelfAttentionOptions,
+    SelfMatching,
     forget_scan,
     pool,
 )
@@ -123,6 +128,10 @@ def other_calls() -> list[Call]:
     pooling, paths = AttentivePooling(HIDDEN), (ConvolutionalEncoderPath(HIDDEN, 2, 3, 0.0),)
     by_time, lengths = torch.randn(STEPS, ROWS, HIDDEN), torch.tensor([4, 1, 2])
     projected = torch.randn(ROWS, 5, 7)
+    question_and_passage = {"p": by_time, "p_lengths": lengths}
+    question_and_passage |= {"q": torch.randn(5, ROWS, HIDDEN), "q_lengths": lengths}
+    matching, itself = GatedMatching(HIDDEN, HIDDEN, 5, 7), SelfMatching(HIDDEN, 5, 7)
+    pointer = PointerNetwork(HIDDEN, HIDDEN, 7)
     encoder = {"x": x, "real": real}
     decoders = (
         ConvolutionalDecoderPath(HIDDEN, 2, 3, 0.0),
@@ -199,6 +208,27 @@ def other_calls() -> list[Call]:
             lambda t: torch.stack(pooling(t["q"], t["q_lengths"], t["a"], t["a_lengths"])),
             {"q": by_time, "q_lengths": lengths, "a": torch.randn(5, ROWS, HIDDEN), "a_lengths": lengths},
             {"q": "TBD", "q_lengths": "B", "a": "SBD", "a_lengths": "B"},
+            "BD",
+        ),
+        Call(
+            "GatedMatching",
+            lambda t: matching(t["p"], t["p_lengths"], t["q"], t["q_lengths"]).output,
+            question_and_passage,
+            {"p": "TBD", "p_lengths": "B", "q": "JBD", "q_lengths": "B"},
+            "BD",
+        ),
+        Call(
+            "SelfMatching",
+            lambda t: itself(t["x"], t["lengths"]),
+            {"x": by_time, "lengths": lengths},
+            {"x": "TBD", "lengths": "B"},
+            "BD",
+        ),
+        Call(
+            "PointerNetwork",
+            lambda t: pointer(t["p"], t["p_lengths"], t["q"], t["q_lengths"]).start.exp(),
+            question_and_passage,
+            {"p": "TBD", "p_lengths": "B", "q": "JBD", "q_lengths": "B"},
             "BD",
         ),
         Call(
@@ -281,8 +311,12 @@ def other_calls() -> list[Call]:
 
 def compiled_calls() -> list[Call]:
     """The entry points of the C++ kernels, without what Python checks before; none where there is no compiler."""
-    if None in (recurrent_kernel.compiled(), scan_kernel.compiled(), attention_kernel.compiled()):
+    kernels = recurrent_kernel, scan_kernel, attention_kernel, dot_product_kernel, packed_kernel
+    if None in [kernel.compiled() for kernel in kernels]:
         return []
+    queries, keys = torch.tensor([0, 2, 6]), torch.tensor([0, 3, 7])
+    packed = {"query": torch.randn(6, HIDDEN), "memory": torch.randn(7, 2 * HIDDEN), "queries": queries, "keys": keys}
+    of_packed = {"query": "ND", "memory": "Md", "queries": "O", "keys": "O"}
     gate = {name: torch.rand(STEPS, ROWS, HIDDEN) for name in ("gate", "candidate")} | {"initial": torch.rand(3, 8)}
     scanned = {"gate": "TBF", "candidate": "TBF", "initial": "BF"}
     attention = {"query": torch.randn(3, 2, 7), "keys": torch.randn(3, 5, 7), "v": torch.randn(7)}
@@ -309,6 +343,51 @@ def compiled_calls() -> list[Call]:
             {"gradient": torch.rand(3, 2, 5), **attention, "weights": torch.rand(3, 2, 5)},
             {"gradient": "BTS", **attended, "weights": "BTS"},
             "BTSA",
+        ),
+    ]
+    calls += [
+        Call(
+            "attention by dot products",
+            lambda t: dot_product_kernel.compiled().dot_product_attention(*t.values(), 0.5),
+            {
+                "query": torch.randn(3, 2, 1, 4),
+                "keys": torch.randn(3, 2, 5, 4),
+                "values": torch.randn(3, 2, 5, 4),
+                "mask": torch.ones(3, 1, 1, 5, dtype=torch.bool),
+            },
+            # A mask is as large as it likes to be, where it is 1.
+            {"query": "NATd", "keys": "NASd", "values": "NASd", "mask": "wxyz"},
+            "NASd",
+        ),
+        Call(
+            "attention of packed sentences",
+            lambda t: packed_kernel.compiled().attention(*t.values(), 2, 0.5, False),
+            packed,
+            of_packed,
+            "NMO",
+        ),
+        Call(
+            "attention of packed sentences, backward",
+            lambda t: packed_kernel.compiled().attention_backward(*t.values(), 2, 0.5, False)[1],
+            {"gradient": torch.randn(6, HIDDEN), **packed},
+            {"gradient": "ND", **of_packed},
+            "NMO",
+        ),
+        Call(
+            "windows of packed sentences",
+            lambda t: packed_kernel.compiled().windows(t["x"], t["offsets"], 3, 2),
+            {"x": torch.randn(6, HIDDEN), "offsets": queries},
+            {"x": "ND", "offsets": "O"},
+            "NO",
+            frozenset({"x"}),
+        ),
+        Call(
+            "windows of packed sentences, backward",
+            lambda t: packed_kernel.compiled().windows_backward(t["gradient"], t["offsets"], 3, 2),
+            {"gradient": torch.randn(6, 3 * HIDDEN), "offsets": queries},
+            {"gradient": "ND", "offsets": "O"},
+            "NO",
+            frozenset({"gradient"}),
         ),
     ]
     for cell in "lstm", "gru", "rnn":

@@ -11,7 +11,12 @@ __all__ = ["additive_attention"]
 
 
 def additive_attention(
-    query: Tensor, keys: Tensor, values: Tensor, score: Tensor, padding_mask: Tensor | None
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    score: Tensor,
+    padding_mask: Tensor | None,
+    are_values_masked: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """e(t, s) = v^T tanh(q(t) + k(s)), weights softmax over s, context the mean of the values under them (Bahdanau, Cho
     and Bengio, 2015, Section A.1.2). Differentiable once. The softmax is computed in float32 at least.
@@ -22,6 +27,7 @@ def additive_attention(
         values: (B, S, K).
         score: v, (A,).
         padding_mask: (B, S), True at padding, which has the weight 0; None if there is none.
+        are_values_masked: the values at padding are zero already.
 
     Returns:
         context (B, T, K) and weights (B, T, S).
@@ -36,8 +42,9 @@ def additive_attention(
     check_tensor("score", score, (features,), query)
     if padding_mask is not None:
         check_mask("padding_mask", padding_mask, keys)
-        # Under a weight of 0 NaN would stay NaN.
-        values = values.masked_fill(padding_mask.unsqueeze(-1), 0)
+        if not are_values_masked:
+            # Under a weight of 0 NaN would stay NaN.
+            values = values.masked_fill(padding_mask.unsqueeze(-1), 0)
     backend = dispatch.choose("additive_attention", query, keys, score).module
     result: tuple[Tensor, Tensor] = backend.additive_attention(query, keys, values, score, padding_mask)
     return result

@@ -6,7 +6,6 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/utils/pybind.h>
 
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <tuple>
@@ -53,16 +52,6 @@ T score_of(const T* query, const T* key, const T* v, int64_t features) {
   return fairseq_plugins::sum_of(sum);
 }
 
-// In place: energies of `size` positions -> their softmax. -inf becomes 0.
-template <typename T>
-void softmax(T* row, int64_t size) {
-  T largest = -std::numeric_limits<T>::infinity();
-  for (int64_t s = 0; s < size; s++) largest = std::max(largest, row[s]);
-  T sum = 0;
-  for (int64_t s = 0; s < size; s++) sum += row[s] = std::exp(row[s] - largest);
-  for (int64_t s = 0; s < size; s++) row[s] /= sum;
-}
-
 template <typename T>
 void run_forward(const T* query, const T* keys, const T* v, const bool* padding, T* weights, const Sizes& n) {
   at::parallel_for(0, n.batch, 1, [&](int64_t first, int64_t last) {
@@ -75,7 +64,7 @@ void run_forward(const T* query, const T* keys, const T* v, const bool* padding,
           row[s] = is_padding ? -std::numeric_limits<T>::infinity()
                               : score_of(q, keys + (b * n.sources + s) * n.features, v, n.features);
         }
-        softmax(row, n.sources);
+        fairseq_plugins::softmax(row, n.sources);
       }
     }
   });

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from .. import extension
+from ..second_derivatives import differentiable_once
 
 SOURCE = Path(__file__).with_name("cpu.cpp")
 
@@ -55,6 +55,6 @@ class _Weights(torch.autograd.Function):
         return weights
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once("reference")
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         return None, *ctx.module.backward(gradient, *ctx.saved_tensors), None

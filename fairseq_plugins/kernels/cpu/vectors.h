@@ -4,9 +4,12 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/cpu/vec/functional.h>
 #include <ATen/cpu/vec/vec.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace fairseq_plugins {
@@ -85,11 +88,29 @@ inline Vector<float> tangent<float>(const Vector<float>& x) {
 
 template <typename T>
 inline T sum_of(const Vector<T>& x) {
-  T values[Vector<T>::size()];
-  x.store(values);
+  return at::vec::vec_reduce_all<T>([](const Vector<T>& left, const Vector<T>& right) { return left + right; }, x);
+}
+
+template <typename T>
+inline Vector<T> exponential(const Vector<T>& x) {
+  return x.exp();
+}
+
+template <>
+inline Vector<float> exponential<float>(const Vector<float>& x) {
+  return exp(x);
+}
+
+// In place: energies of `size` positions -> their softmax. -inf becomes 0.
+template <typename T>
+inline void softmax(T* row, int64_t size) {
+  T largest = -std::numeric_limits<T>::infinity();
+  for (int64_t s = 0; s < size; s++) largest = std::max(largest, row[s]);
+  const Vector<T> shift(largest);
+  for_each_vector<T>(size, [&](int64_t s, auto n) { store(exponential<T>(load(row + s, n) - shift), row + s, n); });
   T sum = 0;
-  for (int64_t k = 0; k < Vector<T>::size(); k++) sum += values[k];
-  return sum;
+  for (int64_t s = 0; s < size; s++) sum += row[s];
+  for (int64_t s = 0; s < size; s++) row[s] /= sum;
 }
 
 // to += from

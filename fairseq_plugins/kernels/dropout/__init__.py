@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import torch.nn.functional as F
 from torch import Tensor
 
 from .. import dispatch
 
-__all__ = ["dropout"]
+__all__ = ["dropout", "relu_dropout"]
 
 
 def dropout(x: Tensor, p: float, is_training: bool = True) -> Tensor:
@@ -20,4 +21,12 @@ def dropout(x: Tensor, p: float, is_training: bool = True) -> Tensor:
     if not is_training or p == 0:
         return x
     result: Tensor = dispatch.choose("dropout", x, p).module.dropout(x, p)
+    return result
+
+
+def relu_dropout(x: Tensor, p: float, is_training: bool = True) -> Tensor:
+    """:func:`dropout` of max(0, x). Differentiable once."""
+    if not is_training or p == 0:
+        return F.relu(x)
+    result: Tensor = dispatch.choose("dropout", x, p).module.relu_dropout(x, p)
     return result

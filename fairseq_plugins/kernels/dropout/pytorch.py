@@ -14,3 +14,8 @@ def refuses(x: Tensor, p: float) -> str | None:
 def dropout(x: Tensor, p: float) -> Tensor:
     """As :func:`fairseq_plugins.kernels.dropout.dropout`."""
     return F.dropout(x, p)
+
+
+def relu_dropout(x: Tensor, p: float) -> Tensor:
+    """As :func:`fairseq_plugins.kernels.dropout.relu_dropout`."""
+    return F.dropout(F.relu(x), p)

@@ -7,6 +7,7 @@ a tenth of a training step of DPN-S2S.
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 _VALUES = 1 << 16
@@ -25,8 +26,23 @@ def refuses(x: Tensor, p: float) -> str | None:
 
 def dropout(x: Tensor, p: float) -> Tensor:
     """As :func:`fairseq_plugins.kernels.dropout.dropout`."""
-    dropped = round(p * _VALUES)
+    dropped = dropped_numbers(p)
     words = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(-(1 << 63), None)
     numbers = words.view(torch.int16)[: x.numel()].view(x.shape)
     kept = (numbers >= dropped - _VALUES // 2).view(torch.uint8).to(x.dtype)
-    return x * kept.mul_(_VALUES / (_VALUES - dropped))
+    return x * kept.mul_(scale(dropped))
+
+
+def relu_dropout(x: Tensor, p: float) -> Tensor:
+    """As :func:`fairseq_plugins.kernels.dropout.relu_dropout`."""
+    return dropout(F.relu(x), p)
+
+
+def dropped_numbers(p: float) -> int:
+    """How many of the 65536 numbers drop an element with probability p."""
+    return round(p * _VALUES)
+
+
+def scale(dropped: int) -> float:
+    """What elements are multiplied by that so many numbers do not drop."""
+    return _VALUES / (_VALUES - dropped)

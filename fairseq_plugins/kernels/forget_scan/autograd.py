@@ -6,7 +6,8 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from ..second_derivatives import differentiable_once
 
 
 class Loops(Protocol):
@@ -32,6 +33,6 @@ class ForgetScan(torch.autograd.Function):
         return c
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once("reference")
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         return None, *ctx.loops.backward(gradient, *ctx.saved_tensors)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor
 
 from .. import dispatch
 
-__all__ = ["linear"]
+__all__ = ["linear", "prepared_linear"]
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -24,3 +26,11 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise ValueError(f"bias must be of shape {tuple(weight.shape[:1])}, not {tuple(bias.shape)}")
     result: Tensor = dispatch.choose("linear", x, weight).module.linear(x, weight, bias)
     return result
+
+
+def prepared_linear(weight: Tensor, bias: Tensor | None, rows: int) -> Callable[[Tensor], Tensor]:
+    """:func:`linear` without gradients, for many x (B, D) of about so many rows (any number works): what they have in
+    common is prepared once. The weight must not change meanwhile."""
+    backend = dispatch.choose("linear", weight.new_empty(()).expand(rows, weight.size(1)), weight).module
+    product: Callable[[Tensor], Tensor] = backend.prepared_linear(weight, bias, rows)
+    return product

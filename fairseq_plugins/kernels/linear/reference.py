@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -14,3 +16,8 @@ def refuses(x: Tensor, weight: Tensor) -> str | None:
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """As :func:`fairseq_plugins.kernels.linear.linear`."""
     return F.linear(x, weight, bias)
+
+
+def prepared_linear(weight: Tensor, bias: Tensor | None, rows: int) -> Callable[[Tensor], Tensor]:
+    """As :func:`fairseq_plugins.kernels.linear.prepared_linear`."""
+    return lambda x: F.linear(x, weight, bias)

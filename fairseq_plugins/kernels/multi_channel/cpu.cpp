@@ -21,6 +21,11 @@ std::vector<int64_t> boundaries(const Weights& weights, int64_t batch) {
       batch, weights.specification.channels * weights.width() * weights.weight_connection.element_size());
 }
 
+// A step of which nothing is kept writes little, and its products are faster with many rows: a chunk for each thread.
+std::vector<int64_t> step_boundaries(const Weights& weights, int64_t batch, bool keep) {
+  return keep ? boundaries(weights, batch) : chunk_boundaries(batch, 1);
+}
+
 std::vector<Chunk> run_forward(
     const Weights& weights, const Products& products, const Inputs& inputs, const std::vector<int64_t>& first, bool keep,
     Outputs& outputs) {
@@ -153,7 +158,8 @@ class Steps {
  public:
   Steps(const Weights& weights, int64_t batch)
       : weights_(weights), batch_(batch), input_(weights.weight_input, batch, weights.bias_input),
-        products_(weights, largest_chunk(boundaries(weights, batch)), 1, false) {}
+        products_(
+            weights, largest_chunk(step_boundaries(weights, batch, at::GradMode::is_enabled())), 1, false) {}
 
   // x (B, D) -> output (B, H), the next history and cell state, and what backward needs; nothing unless `keep`.
   std::tuple<Tensor, Tensor, Tensor, std::vector<Tensor>> forward(
@@ -163,7 +169,8 @@ class Steps {
     check_call(weights_, x, 1, history, cell_state, std::nullopt);
     const Inputs inputs(project(weights_, input_, x.unsqueeze(0)), history, cell_state, std::nullopt);
     Outputs outputs(weights_, inputs);
-    const auto chunks = run_forward(weights_, products_, inputs, boundaries(weights_, inputs.batch()), keep, outputs);
+    const auto first = step_boundaries(weights_, inputs.batch(), keep);
+    const auto chunks = run_forward(weights_, products_, inputs, first, keep, outputs);
     return {
         outputs.output[0], outputs.history, outputs.cell_state,
         keep ? saved_of(inputs, outputs, chunks) : std::vector<Tensor>()};

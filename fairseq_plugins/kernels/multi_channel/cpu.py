@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .. import extension
+from ..second_derivatives import differentiable_once
 from .specification import (
     MultiChannelLayer,
     MultiChannelOutput,
@@ -176,6 +177,7 @@ class _Sequence(torch.autograd.Function):
         return output, alpha, last_history, last_cell_state
 
     @staticmethod
+    @differentiable_once("autograd")
     def backward(
         ctx: Any,
         grad_output: Tensor | None,
@@ -183,7 +185,6 @@ class _Sequence(torch.autograd.Function):
         grad_history: Tensor | None,
         grad_cell_state: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
-        _refuse_second_derivative()
         tensors, size = ctx.saved_tensors, len(_Weights._fields)
         call, weights, saved = tensors[:4], _Weights._make(tensors[4 : 4 + size]), tensors[4 + size :]
         layer = weights.compiled(ctx.specification)
@@ -232,6 +233,7 @@ class _StepWeights(torch.autograd.Function):
         return weight_input.new_zeros(())
 
     @staticmethod
+    @differentiable_once("autograd")
     def backward(ctx: Any, grad_weights: Tensor) -> tuple[Tensor | None, ...]:
         # Raises if a weight has been changed since: the steps read them again in their backward pass.
         _ = ctx.saved_tensors
@@ -252,10 +254,10 @@ class _Step(torch.autograd.Function):
         return output, next_history, next_cell_state
 
     @staticmethod
+    @differentiable_once("autograd")
     def backward(
         ctx: Any, grad_output: Tensor | None, grad_history: Tensor | None, grad_cell_state: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        _refuse_second_derivative()
         inputs, saved = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
         if ctx.is_overwritten:
             saved = ctx.steps.forward(*inputs, True)[-1]
@@ -274,10 +276,3 @@ def _as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 def _unless_empty(gradient: Tensor | None) -> Tensor | None:
     """Cells without a cell state have one of width 0."""
     return gradient if gradient is not None and gradient.numel() else None
-
-
-def _refuse_second_derivative() -> None:
-    if torch.is_grad_enabled():
-        raise RuntimeError(
-            "the C++ kernels have no second derivatives: set FAIRSEQ_PLUGINS_BACKEND=autograd for create_graph"
-        )

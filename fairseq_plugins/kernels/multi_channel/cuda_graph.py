@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from triton import language as tl
 
+from ..second_derivatives import differentiable_once
 from . import vectorized
 from .specification import (
     MultiChannelLayer,
@@ -160,7 +160,7 @@ class _Recurrence(torch.autograd.Function):
         return hidden, cell_states
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once("autograd")
     def backward(ctx: Any, grad_hidden: Tensor | None, grad_cell_states: Tensor | None) -> tuple[Tensor | None, ...]:
         hidden, cell_states, activations, folded = ctx.saved_tensors
         specification: MultiChannelSpecification = ctx.specification

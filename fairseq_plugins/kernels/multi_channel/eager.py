@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ..autocast import without_autocast
+from ..second_derivatives import differentiable_once
 from . import vectorized
 from .specification import GATES, MultiChannelLayer, MultiChannelSpecification
 from .vectorized import RecurrenceInputs
@@ -29,7 +30,7 @@ def recurrence(specification: MultiChannelSpecification, inputs: RecurrenceInput
     """A recurrence as ``vectorized.py`` defines it. Runs in the parameters' precision, also under autocast; the cell
     state is kept in float32 at least, since half precision loses what single steps add to it."""
     dtype = inputs.weight_connection.dtype
-    with torch.autocast(inputs.gates.device.type, enabled=False):
+    with without_autocast(inputs.gates.device.type):
         inputs = inputs._replace(
             gates=inputs.gates.to(dtype),
             history=inputs.history.to(dtype),
@@ -99,7 +100,7 @@ class _Recurrence(torch.autograd.Function):
         return hidden, cell_states
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once("autograd")
     def backward(ctx: Any, grad_hidden: Tensor | None, grad_cell_states: Tensor | None) -> tuple[Tensor | None, ...]:
         hidden, cell_states, activations, inner, temporal, weight_hh, weight_connection = ctx.saved_tensors
         specification: MultiChannelSpecification = ctx.specification

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..linear import onednn
+from ..second_derivatives import differentiable_once
 
 # Numbers in a chunk's table: larger ones leave the cache, smaller ones make the matrix products thin.
 _CHUNK_NUMBERS = 1 << 21
@@ -141,7 +141,7 @@ class _OutputCrossEntropy(torch.autograd.Function):
         return loss, nll_loss
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once("reference")
     def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         features, weight, bias = ctx.saved_tensors
         weight_dtype, bias_dtype = ctx.dtypes

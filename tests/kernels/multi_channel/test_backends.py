@@ -211,7 +211,7 @@ def test_second_derivative_is_refused_not_wrong(backend: str, monkeypatch: pytes
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
     layer = MultiChannelRNN(2, 3, 2).double()
     x = torch.randn(4, 1, 2).double().requires_grad_()
-    with pytest.raises(RuntimeError, match="once_differentiable|no second derivatives"):
+    with pytest.raises(RuntimeError, match="no second derivatives: set FAIRSEQ_PLUGINS_BACKEND=autograd"):
         (gradient,) = torch.autograd.grad(layer(x).output.sum(), x, create_graph=True)
         gradient.sum().backward()
 

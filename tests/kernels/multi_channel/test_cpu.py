@@ -114,7 +114,7 @@ def test_cpp_reads_nothing_of_the_call_before(cell: str, monkeypatch: pytest.Mon
     assert all(map(torch.equal, before, gradients(x)))
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_cpp_holds_no_more_than_it_needed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cpp")
     layer = MultiChannelRNN(8, LARGE["hidden"], 3)

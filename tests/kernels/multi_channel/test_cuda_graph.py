@@ -53,7 +53,7 @@ def _small_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 @on_device
 @pytest.mark.parametrize(
     "channels, steps, lengths, cell, connection",
-    with_every_cell([(3, 7, [7, 4, 1]), (1, 4, None), (2, 3, [3, 1, 0]), (4, 2, None), (3, 1, None)]),
+    with_every_cell([(3, 5, [5, 3, 1]), (1, 4, None), (2, 3, [3, 1, 0]), (4, 2, None), (3, 1, None)]),
 )
 def test_agrees_with_the_reference(
     channels: int, steps: int, lengths: list[int] | None, cell: str, connection: str, monkeypatch: pytest.MonkeyPatch
@@ -174,7 +174,7 @@ def test_a_retained_graph_and_no_second_derivative(monkeypatch: pytest.MonkeyPat
     layer(-x)
     gradients = [torch.autograd.grad(output.sin().sum(), x, retain_graph=True)[0] for _ in range(2)]
     assert gradients[0].equal(gradients[1])
-    with pytest.raises(RuntimeError, match="once_differentiable"):
+    with pytest.raises(RuntimeError, match="no second derivatives: set FAIRSEQ_PLUGINS_BACKEND=autograd"):
         (gradient,) = torch.autograd.grad(layer(x).output.sum(), x, create_graph=True)
         gradient.sum().backward()
 
