@@ -4,6 +4,7 @@ from ..kernels.forget_scan import forget_scan
 from .attention import AdditiveAttention, ConvolutionalAttention, Memory, MultiHeadAttention
 from .attentive_pooling import AttentivePooling
 from .convolution import GatedConvolution
+from .decomposable_attention import DecomposableAttention
 from .highway import Highway
 from .linear import Linear
 from .multi_path.contract import DecoderPath, EncoderOutput, EncoderPath, Fusion, PathOutput
@@ -13,6 +14,7 @@ from .multi_path.recurrent import RecurrentDecoderPath, RecurrentEncoderPath
 from .multi_path.registry import PATH_KINDS, PathKind, PathSizes, register_path
 from .multi_path.self_attention import SelfAttentionDecoderPath, SelfAttentionEncoderPath, SelfAttentionOptions
 from .pooling import POOLINGS, Pooled, pool
+from .reading_comprehension import GatedMatching, Matched, Pointed, PointerNetwork, SelfMatching, best_spans
 from .recurrent.contract import RecurrentNetwork, RecurrentOutput, RecurrentState
 from .recurrent.conventional import ConventionalRNN
 from .recurrent.dilated import DilatedRNN, DilatedRNNStack
@@ -39,24 +41,29 @@ __all__ = [
     "ConvolutionalDecoderPath",
     "ConvolutionalEncoderPath",
     "DecoderPath",
+    "DecomposableAttention",
     "DilatedRNN",
     "DilatedRNNStack",
     "EncoderOutput",
     "EncoderPath",
     "Fusion",
     "GatedConvolution",
+    "GatedMatching",
     "HierarchicalMultiscaleRNN",
     "HigherOrderRNN",
     "Highway",
     "LayerSizes",
     "Linear",
     "LockedDropout",
+    "Matched",
     "Memory",
     "MultiChannelRNN",
     "MultiHeadAttention",
     "PathKind",
     "PathOutput",
     "PathSizes",
+    "Pointed",
+    "PointerNetwork",
     "Pooled",
     "RecurrentDecoderPath",
     "RecurrentEncoderPath",
@@ -70,7 +77,9 @@ __all__ = [
     "SelfAttentionDecoderPath",
     "SelfAttentionEncoderPath",
     "SelfAttentionOptions",
+    "SelfMatching",
     "StackOutput",
+    "best_spans",
     "embedding_dropout",
     "forget_scan",
     "mean_recurrent_length",

@@ -9,18 +9,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..kernels import dot_product_attention as kernel
 from ..kernels.additive_attention import additive_attention
 from ..kernels.checks import check_mask, check_tensor
 from ..kernels.linear import linear
+from ..kernels.packed_sentences import packed_attention
 from .convolution import weight_norm_linear
 from .linear import Linear
+from .packed_sentences import PackedFlow
 
 
 class AdditiveAttention(nn.Module):
@@ -72,9 +75,38 @@ class AdditiveAttention(nn.Module):
         Raises:
             ValueError: their sizes, precisions or devices do not fit the layer or each other.
         """
-        check_tensor("query", query, ("B", "T", self.query_projection.in_features), self.score.weight)
+        return self.attending(projected_keys, values, padding_mask)(query)
+
+    def attending(
+        self,
+        projected_keys: Tensor,
+        values: Tensor,
+        padding_mask: Tensor | None,
+        project_query: Callable[[Tensor], Tensor] | None = None,
+    ) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+        """:meth:`forward` as a function of the queries alone, for many calls over the same sentences.
+
+        Args:
+            projected_keys, values, padding_mask: as :meth:`forward` takes them.
+            project_query: W_a, (B T, Q) -> (B T, A), where it is prepared; the layer's own if None.
+        """
         score = self.score.weight.squeeze(0)
-        return additive_attention(self.query_projection(query), projected_keys, values, score, padding_mask)
+        check_tensor("projected_keys", projected_keys, ("B", "S", score.size(0)), score)
+        check_tensor("values", values, (*projected_keys.shape[:2], "K"), score)
+        if padding_mask is not None:
+            check_mask("padding_mask", padding_mask, projected_keys)
+            # Under a weight of 0 NaN would stay NaN.
+            values = values.masked_fill(padding_mask.unsqueeze(-1), 0)
+
+        def attend(query: Tensor) -> tuple[Tensor, Tensor]:
+            check_tensor("query", query, ("B", "T", self.query_projection.in_features), self.score.weight)
+            if project_query is None:
+                projected = self.query_projection(query)
+            else:
+                projected = project_query(query.flatten(0, 1)).view(*query.shape[:2], -1)
+            return additive_attention(projected, projected_keys, values, score, padding_mask, are_values_masked=True)
+
+        return attend
 
 
 class Memory(NamedTuple):
@@ -109,24 +141,49 @@ class Memory(NamedTuple):
         scale = real.sum(dim=1).to(output.dtype).sqrt().view(-1, 1, 1)
         return cls(output, real[:, None, None, :], scale, tuple(summaries))
 
+    def of_sentences(self, sentences: Tensor) -> Memory:
+        """That of some of the sentences (N',)."""
+        return Memory(
+            self.output.index_select(0, sentences),
+            self.mask.index_select(0, sentences),
+            self.scale.index_select(0, sentences),
+            tuple(summary.index_select(0, sentences) for summary in self.summaries),
+        )
+
+
+class ProjectedMemory(NamedTuple):
+    """A memory on which the projections of an attention have been done, for N sentences.
+
+    Attributes:
+        keys, values: (N, 1, S, d).
+        bias: of the scores (N, 1, 1, S), -inf at padding.
+    """
+
+    keys: Tensor
+    values: Tensor
+    bias: Tensor
+
 
 def dot_product_attention(
-    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scale: float, need_weights: bool = False
+    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float, need_weights: bool = False
 ) -> tuple[Tensor, Tensor | None]:
     """softmax(scale q k^T) v (Eq. 4).
 
     Args:
         query: (B, A, T, d), A heads.
         keys, values: (B, A, S, d).
-        mask: True where a query may look at a key; broadcasts to (B, A, T, S). Every query needs one key.
+        mask: True where a query may look at a key, or what is added to their product; broadcasts to (B, A, T, S). Every
+            query needs one key. With ``need_weights`` it is of the first kind; None if all may look at all.
         need_weights: return the weights too; the product is then written out, since the fused one keeps them to itself.
 
     Returns:
         contexts (B, A, T, d), and the weights (B, A, T, S) or None.
     """
     if not need_weights:
-        return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scale), None
-    scores = (query @ keys.transpose(-1, -2) * scale).masked_fill(~mask, float("-inf"))
+        return kernel.dot_product_attention(query, keys, values, mask, scale), None
+    scores = query @ keys.transpose(-1, -2) * scale
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
     weights = F.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32)).type_as(scores)
     return weights @ values, weights
 
@@ -179,6 +236,15 @@ class MultiHeadAttention(nn.Module):
         context, weights = dot_product_attention(query, keys, values, mask, query.size(-1) ** -0.5, need_weights)
         context = self.out_projection(context.transpose(1, 2).reshape(x.shape))
         return context, None if weights is None else weights.mean(1).view(*x.shape[:2], -1)
+
+    def forward_packed(self, x: Tensor, memory: Tensor, flow: PackedFlow) -> Tensor:
+        """Attends from the tokens x (N, d) of packed sentences to those of ``memory`` (M, d): (N, d)."""
+        query, keys_and_values = self.query_projection(x), self.key_value_projection(memory)
+        scale = (self.size // self.heads) ** -0.5
+        context: Tensor = self.out_projection(
+            packed_attention(query, keys_and_values, *flow[:2], self.heads, scale, flow.is_causal)
+        )
+        return context
 
     def _split(self, x: Tensor) -> Tensor:
         by_head: Tensor = x.unflatten(-1, (self.heads, -1))
@@ -237,6 +303,53 @@ class ConvolutionalAttention(nn.Module):
         context = (context.squeeze(1) * (self.memory_scale * memory.scale)).view(x.shape)
         context = linear(context, out_weight, self.out_projection.bias)
         return context, None if attention is None else attention.view(*x.shape[:2], -1)
+
+    def project_memory(self, memory: Memory, weights: tuple[Tensor, Tensor]) -> ProjectedMemory:
+        """Both projections on the memory's side, so that each query of :meth:`attend` needs none.
+
+        Args:
+            memory: M.
+            weights: :meth:`projection_weights`.
+        """
+        in_weight, out_weight = weights
+        asked = memory.output * (self.memory_scale * math.sqrt(0.5))
+        bias = (asked @ self.in_projection.bias)[:, None, None].masked_fill(~memory.mask, float("-inf"))
+        answered = linear(memory.output * (self.memory_scale * memory.scale), out_weight, self.out_projection.bias)
+        # W_out and its bias may stand before the mean as after it, since the weights sum to 1.
+        return ProjectedMemory(linear(asked, in_weight.t()).unsqueeze(1), answered.unsqueeze(1), bias)
+
+    def embedding_scores(self, embedded: Tensor, memory: Memory) -> Tensor:
+        """What E (B, T, d) adds to the scores, the same for all layers: (N, 1, B / N T, S)."""
+        scale = self.memory_scale * math.sqrt(0.5)
+        query = by_sentence(embedded, memory.output.size(0)) * scale
+        return torch.bmm(query, memory.output.transpose(1, 2)).unsqueeze(1)
+
+    @staticmethod
+    def attend(x: Tensor, embedding_scores: Tensor, memory: ProjectedMemory) -> Tensor:
+        """What :meth:`forward` returns for x (B, T, d), by :meth:`embedding_scores` and :meth:`project_memory`."""
+        query = by_sentence(x, memory.keys.size(0)).unsqueeze(1)
+        context, _ = dot_product_attention(query, memory.keys, memory.values, embedding_scores + memory.bias, 1.0)
+        return context.reshape(x.shape)
+
+    def forward_packed(
+        self, x: Tensor, embedded: Tensor, memory: Tensor, memory_scale: Tensor, flow: PackedFlow
+    ) -> Tensor:
+        """Attends for the tokens of packed sentences.
+
+        Args:
+            x, embedded: z and E, (N, d).
+            memory: the output of M (M, d).
+            memory_scale: the scale of M, of each token's sentence (N, 1).
+            flow: which tokens attend to which.
+
+        Returns:
+            (N, d).
+        """
+        in_weight, out_weight = self.projection_weights()
+        query = linear(x, in_weight, self.in_projection.bias) + embedded
+        # The factor of the query, sqrt(0.5), goes with that of the memory.
+        context = packed_attention(query, memory, *flow[:2], 1, self.memory_scale * math.sqrt(0.5), flow.is_causal)
+        return linear(context * (self.memory_scale * memory_scale), out_weight, self.out_projection.bias)
 
     def projection_weights(self) -> tuple[Tensor, Tensor]:
         """The normalised weights of W_in and W_out, each (d, d)."""

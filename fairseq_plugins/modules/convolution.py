@@ -13,6 +13,7 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from ..kernels.checks import check_mask, check_tensor
 from ..kernels.linear import linear
+from ..kernels.packed_sentences import windows
 
 
 class GatedConvolution(nn.Module):
@@ -74,6 +75,12 @@ class GatedConvolution(nn.Module):
         window = torch.cat([padded[:, i : i + size] for i in range(self.kernel_width)], dim=-1)
         convolved = linear(window, self.linear.weight if weight is None else weight, self.linear.bias)
         return F.glu(convolved, dim=-1), padded[:, padded.size(1) - (self.kernel_width - 1) :]
+
+    def forward_packed(self, x: Tensor, offsets: Tensor) -> Tensor:
+        """Convolves packed sentences, which begin at ``offsets`` (B + 1,): (N, d) -> (N, d)."""
+        before = self.kernel_width - 1 if self.causal else self.kernel_width // 2
+        window = windows(x, offsets, self.kernel_width, before)
+        return F.glu(linear(window, self.linear.weight, self.linear.bias), dim=-1)
 
 
 def weight_norm_linear(in_features: int, out_features: int, gain: float = 1.0) -> nn.Linear:

@@ -40,11 +40,20 @@ class CharacterEncoder(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """tokens (T, B) -> (T, B, 2 * H)."""
-        spelt = self.spelling[tokens].flatten(0, 1)  # T * B, characters
+        if tokens.device.type != "cpu":
+            # A GPU would have to be waited for, to say how many different words there are.
+            return self._encoded(tokens.flatten()).view(*tokens.shape, -1)
+        # Each word once: most words of a text are there several times.
+        words, places = tokens.unique(return_inverse=True)
+        return self._encoded(words)[places]
+
+    def _encoded(self, words: Tensor) -> Tensor:
+        """words (N,) -> (N, 2 * H)."""
+        spelt = self.spelling[words]  # N, characters
         lengths = (spelt != 0).sum(dim=1)
         result = self.network(self.embedding(spelt).transpose(0, 1), lengths)
         [summary] = self.network.summaries(result, lengths)
-        return summary.view(*tokens.shape, -1)
+        return summary
 
 
 class ContextEncoder(nn.Module):

@@ -11,7 +11,7 @@ from fairseq_plugins.modules import continuous_cache
 from fairseq_plugins.modules.continuous_cache import cache_probabilities, cache_reference, with_cache
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.integers(1, 40),
     st.integers(1, 12),

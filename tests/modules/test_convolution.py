@@ -27,7 +27,7 @@ def test_equals_torch_convolution(causal: bool, kernel_width: int) -> None:
     torch.testing.assert_close(layer(x)[0], expected, **TOLERANCE)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(1, 6), st.integers(1, 9), st.data())
 def test_a_causal_convolution_may_be_split_anywhere(kernel_width: int, size: int, data: st.DataObject) -> None:
     layer = GatedConvolution(4, kernel_width, causal=True).double()

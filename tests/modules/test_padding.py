@@ -15,6 +15,7 @@ from fairseq_plugins.modules import (
     AttentivePooling,
     ConvolutionalDecoderPath,
     ConvolutionalEncoderPath,
+    DecomposableAttention,
     Fusion,
     GatedConvolution,
     Memory,
@@ -72,6 +73,10 @@ LAYERS: dict[str, tuple[nn.Module, Run]] = {
     "attentive pooling": (
         AttentivePooling(SIZE),
         lambda m, x: torch.stack(m(x.transpose(0, 1), LENGTHS, x.transpose(0, 1), LENGTHS)),
+    ),
+    "decomposable attention": (
+        DecomposableAttention(SIZE, 4),
+        lambda m, x: torch.stack(m(x.transpose(0, 1), LENGTHS, x.transpose(0, 1), LENGTHS))[:, REAL.t()],
     ),
     "pooling": (nn.Identity(), lambda m, x: pool(m(x).transpose(0, 1), LENGTHS, ["max", "mean", "min", "last"]).output),
 }

@@ -7,10 +7,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_plugins.modules import AttentivePooling, CharacterEncoder, ContextEncoder, Highway, pool
+from fairseq_plugins.modules import (
+    AttentivePooling,
+    CharacterEncoder,
+    ContextEncoder,
+    DecomposableAttention,
+    Highway,
+    pool,
+)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(0, 3))
 def test_pooling_ignores_padding(lengths: list[int], more: int) -> None:
     x = torch.randn(max(lengths) + more, len(lengths), 3)
@@ -59,6 +66,36 @@ def test_attentive_pooling_is_its_equations() -> None:
         g = torch.tanh(own_q.t() @ pooling.weight @ own_a)
         torch.testing.assert_close(r_q[row], own_q @ g.amax(dim=1).softmax(0))
         torch.testing.assert_close(r_a[row], own_a @ g.amax(dim=0).softmax(0))
+
+
+def test_decomposable_attention_is_its_equations() -> None:
+    """A token and a row at a time, gradients too."""
+    torch.manual_seed(0)
+    attention = DecomposableAttention(3, 4).double()
+    a, b = torch.randn(4, 2, 3).double().requires_grad_(), torch.randn(5, 2, 3).double().requires_grad_()
+    lengths = [4, 2], [3, 5]
+    v_1, v_2 = attention(a, torch.tensor(lengths[0]), b, torch.tensor(lengths[1]))
+    compared, expected = [], []
+    for row, (of_a, of_b) in enumerate(zip(*lengths, strict=True)):
+        own_a, own_b = list(a[:of_a, row]), list(b[:of_b, row])
+        e = torch.stack([torch.stack([attention.attend(x) @ attention.attend(y) for y in own_b]) for x in own_a])
+        for i, x in enumerate(own_a):
+            beta = sum(weight * y for weight, y in zip(e[i].softmax(0), own_b, strict=True))
+            expected.append(attention.compare(torch.cat([x, beta])))
+            compared.append(v_1[i, row])
+        for j, y in enumerate(own_b):
+            alpha = sum(weight * x for weight, x in zip(e[:, j].softmax(0), own_a, strict=True))
+            expected.append(attention.compare(torch.cat([y, alpha])))
+            compared.append(v_2[j, row])
+    inputs = [a, b, *attention.parameters()]
+    torch.testing.assert_close(torch.stack(compared), torch.stack(expected))
+    gradients = [
+        torch.autograd.grad(torch.stack(x).square().sum(), inputs, retain_graph=True) for x in (compared, expected)
+    ]
+    torch.testing.assert_close(*gradients)
+    assert attention.compare[4].weight.shape == (4, 4) and attention.compare[1].weight.shape == (4, 6)
+    with pytest.raises(ValueError, match="a has 2 rows, b 1"):
+        attention(a, torch.tensor(lengths[0]), b[:, :1], torch.tensor([3]))
 
 
 def test_words_by_characters() -> None:

@@ -6,12 +6,13 @@ Symbols: B rows, N sentences, S source tokens, T target tokens, d features.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from ...kernels.checks import check_mask, check_tensor
 from ..attention import Memory
@@ -37,9 +38,11 @@ class EncoderPath(nn.Module, ABC):
 
     Attributes:
         summary_sizes: the widths of :attr:`EncoderOutput.summaries`.
+        checkpoints_activations: see :func:`run_layer`.
     """
 
     summary_sizes: Sequence[int] = ()
+    checkpoints_activations: bool = False
 
     @abstractmethod
     def forward(self, x: Tensor, real: Tensor) -> EncoderOutput:
@@ -62,7 +65,7 @@ class PathOutput(NamedTuple):
 
     Attributes:
         output: (B, T, d).
-        states: of each layer.
+        states: of each layer; a path may leave them out in training with ``real``, where nobody goes on from them.
         attention: for each encoder path the mean of the layers' weights (B, T, S); empty unless asked for.
         gates: for each encoder path but the first of :func:`.gate.order` its share in each layer's gate
             (B, T, layers); empty with one encoder path or unless asked for.
@@ -94,13 +97,19 @@ class Fusion:
 
 
 State = TypeVar("State", bound=LayerState)
+Result = TypeVar("Result")
 
 
 class DecoderPath(nn.Module, ABC, Generic[State]):
     """A stack of causal layers, which attend to every path of the encoder and fuse what they get by a gate.
 
     For a type checker it is generic in the state of its layers.
+
+    Attributes:
+        checkpoints_activations: see :func:`run_layer`.
     """
+
+    checkpoints_activations: bool = False
 
     @abstractmethod
     def forward(
@@ -124,6 +133,14 @@ class DecoderPath(nn.Module, ABC, Generic[State]):
             ValueError: one of them does not fit the path or the others.
         """
 
+    def with_steps(self, states: Sequence[State], memories: Mapping[str, Memory], rows: int) -> Sequence[State]:
+        """States with which a call for one position without gradients is fast: what such calls have in common is
+        prepared once, for about so many rows. Neither parameters nor memories may change while they are in use.
+
+        A path that has nothing to prepare returns them as they are.
+        """
+        return states
+
 
 def without_padding(path: nn.Module, x: Tensor, real: Tensor | None) -> Tensor:
     """What a path begins with: x (B, T, d), zero where real (B, T) is False. NaN would go on from there through weights
@@ -137,6 +154,23 @@ def without_padding(path: nn.Module, x: Tensor, real: Tensor | None) -> Tensor:
         return x
     check_mask("real", real, x)
     return x.masked_fill(~real.unsqueeze(-1), 0)
+
+
+def run_layer(path: EncoderPath | DecoderPath[Any], layer: Callable[..., Result], *args: Any) -> Result:
+    """What a layer of a path returns.
+
+    In training, where the path ``checkpoints_activations``, nothing that the layer computes is kept for the backward
+    pass, which computes it again, with the same random numbers: a third more arithmetic for less memory.
+    """
+    if not (path.checkpoints_activations and path.training and torch.is_grad_enabled()):
+        return layer(*args)
+    result: Result = checkpoint(layer, *args, use_reentrant=False)
+    return result
+
+
+def takes_step(embedded: Tensor, step: object, need_attention: bool) -> bool:
+    """Whether a call of a decoder path is a step that :meth:`DecoderPath.with_steps` has prepared."""
+    return step is not None and embedded.size(1) == 1 and not need_attention and not torch.is_grad_enabled()
 
 
 LayerResult = tuple[LayerState, Mapping[str, Tensor | None], Mapping[str, Tensor]]

@@ -8,16 +8,20 @@ convolutions' inputs.)
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...kernels.checks import check_number
 from ...kernels.dropout import dropout
-from ..attention import ConvolutionalAttention, Memory
+from ...kernels.linear import prepared_linear
+from ..attention import ConvolutionalAttention, Memory, ProjectedMemory
 from ..convolution import GatedConvolution
+from ..packed_sentences import PackedSentences, is_packable
 from ..recurrent.registry import option
 from .contract import (
     DecoderPath,
@@ -27,9 +31,12 @@ from .contract import (
     LayerResult,
     PathOutput,
     path_output,
+    run_layer,
+    takes_step,
     without_padding,
 )
 from .gate import fuse, make_gate
+from .packing import PackedBatch, packs
 from .registry import PathKind, PathSizes, memory_scale, register_path
 
 SQRT_HALF = math.sqrt(0.5)
@@ -67,10 +74,36 @@ class ConvolutionalEncoderPath(EncoderPath):
     def forward(self, x: Tensor, real: Tensor) -> EncoderOutput:
         """As :meth:`EncoderPath.forward`."""
         x = without_padding(self, x, real)
+        if self.training and is_packable(x, real):
+            sentences = PackedSentences.of(real)
+            x = sentences.pack(x)
+            for layer in self.layers:
+                x = run_layer(self, self._run_packed, layer, x, sentences.offsets)
+            return EncoderOutput(sentences.unpack(x))
         for layer in self.layers:
-            convolved, _ = layer(dropout(x, self.dropout, self.training), real)
-            x = (convolved + x) * SQRT_HALF
+            x = run_layer(self, self._run, layer, x, real)
         return EncoderOutput(x)
+
+    def _run(self, layer: GatedConvolution, x: Tensor, real: Tensor) -> Tensor:
+        convolved, _ = layer(dropout(x, self.dropout, self.training), real)
+        output: Tensor = (convolved + x) * SQRT_HALF
+        return output
+
+    def _run_packed(self, layer: GatedConvolution, x: Tensor, offsets: Tensor) -> Tensor:
+        output: Tensor = (layer.forward_packed(dropout(x, self.dropout), offsets) + x) * SQRT_HALF
+        return output
+
+
+class ConvolutionalLayerStep(NamedTuple):
+    """What a layer of the CNN decoder path has prepared for steps.
+
+    Attributes:
+        convolution: (B, r d) -> (B, 2d).
+        memories: of each encoder path.
+    """
+
+    convolution: Callable[[Tensor], Tensor]
+    memories: dict[str, ProjectedMemory]
 
 
 class ConvolutionalLayerState(NamedTuple):
@@ -80,15 +113,24 @@ class ConvolutionalLayerState(NamedTuple):
         inputs: (B, r - 1, d), the last inputs of the convolution.
         convolution_weight: (2d, r d), normalised.
         projection_weights: of the attention to each encoder path, normalised, two of (d, d).
+        step: for steps, once it is prepared.
     """
 
     inputs: Tensor
     convolution_weight: Tensor
     projection_weights: dict[str, tuple[Tensor, Tensor]]
+    step: ConvolutionalLayerStep | None = None
 
     def reorder(self, rows: Tensor, sentences: Tensor | None) -> ConvolutionalLayerState:
         """As :meth:`LayerState.reorder`."""
-        return self._replace(inputs=self.inputs.index_select(0, rows))
+        step = self.step
+        if step is not None and sentences is not None:
+            memories = {
+                path: ProjectedMemory(*(tensor.index_select(0, sentences) for tensor in memory))
+                for path, memory in step.memories.items()
+            }
+            step = step._replace(memories=memories)
+        return self._replace(inputs=self.inputs.index_select(0, rows), step=step)
 
 
 class ConvolutionalDecoderPath(DecoderPath[ConvolutionalLayerState]):
@@ -108,6 +150,7 @@ class ConvolutionalDecoderPath(DecoderPath[ConvolutionalLayerState]):
     def __init__(self, size: int, layers: int, kernel_width: int, dropout: float, fusion: Fusion | None = None) -> None:
         super().__init__()
         fusion = fusion or Fusion()
+        self.path_dropout = fusion.path_dropout
         of_path = (_ConvolutionalDecoderLayer(size, kernel_width, dropout, fusion) for _ in range(layers))
         self.layers = cast("Sequence[_ConvolutionalDecoderLayer]", nn.ModuleList(of_path))
 
@@ -122,11 +165,44 @@ class ConvolutionalDecoderPath(DecoderPath[ConvolutionalLayerState]):
         """As :meth:`DecoderPath.forward`."""
         embedded = without_padding(self, embedded, real)
         check_number(states, len(self.layers))
+        if states is not None and takes_step(embedded, states[0].step, need_attention):
+            return self._step(embedded, memories, states)
+        if packs(self, embedded, memories, real, states, need_attention):
+            return self._forward_packed(embedded, memories, cast("Tensor", real))
         x, results = embedded, []
         for i, layer in enumerate(self.layers):
-            x, result = layer(x, embedded, memories, real, None if states is None else states[i], need_attention)
+            state = None if states is None else states[i]
+            x, result = run_layer(self, layer, x, embedded, memories, real, state, need_attention)
             results.append(result)
         return path_output(x, results, need_attention)
+
+    def with_steps(
+        self, states: Sequence[ConvolutionalLayerState], memories: Mapping[str, Memory], rows: int
+    ) -> Sequence[ConvolutionalLayerState]:
+        """As :meth:`DecoderPath.with_steps`: the attentions' projections are done on the memories."""
+        return [
+            state._replace(step=layer.prepared(state, memories, rows))
+            for layer, state in zip(self.layers, states, strict=True)
+        ]
+
+    def _step(
+        self, embedded: Tensor, memories: Mapping[str, Memory], states: Sequence[ConvolutionalLayerState]
+    ) -> PathOutput:
+        attentions = self.layers[0].attentions
+        scores = {path: attentions[path].embedding_scores(embedded, memories[path]) for path in attentions}
+        x, next_states = embedded, []
+        for layer, state in zip(self.layers, states, strict=True):
+            x, next_state = layer.step(x, scores, state, cast("ConvolutionalLayerStep", state.step))
+            next_states.append(next_state)
+        return PathOutput(x, tuple(next_states), {}, {})
+
+    def _forward_packed(self, embedded: Tensor, memories: Mapping[str, Memory], real: Tensor) -> PathOutput:
+        batch = PackedBatch.of(embedded, memories, real)
+        scale = batch.sources.lengths.to(embedded.dtype).sqrt().repeat_interleave(batch.targets.lengths).unsqueeze(1)
+        x = batch.embedded
+        for layer in self.layers:
+            x = run_layer(self, layer.forward_packed, x, batch, scale)
+        return PathOutput(batch.targets.unpack(x), (), {}, {})
 
 
 class _ConvolutionalDecoderLayer(nn.Module):
@@ -168,6 +244,46 @@ class _ConvolutionalDecoderLayer(nn.Module):
         x = (x + context) * SQRT_HALF
         x = (x + residual) * SQRT_HALF
         return x, (ConvolutionalLayerState(inputs, weight, projections), attention_weights, shares)
+
+    def prepared(
+        self, state: ConvolutionalLayerState, memories: Mapping[str, Memory], rows: int
+    ) -> ConvolutionalLayerStep:
+        projected = {
+            path: attention.project_memory(memories[path], state.projection_weights[path])
+            for path, attention in self.attentions.items()
+        }
+        convolution = prepared_linear(state.convolution_weight, self.convolution.linear.bias, rows)
+        return ConvolutionalLayerStep(convolution, projected)
+
+    def step(
+        self,
+        x: Tensor,
+        embedding_scores: Mapping[str, Tensor],
+        state: ConvolutionalLayerState,
+        step: ConvolutionalLayerStep,
+    ) -> tuple[Tensor, ConvolutionalLayerState]:
+        """:meth:`forward` for one position x (B, 1, d), in evaluation."""
+        window = torch.cat([state.inputs, x], dim=1)
+        convolved = F.glu(step.convolution(window.flatten(1)), dim=-1).unsqueeze(1)
+        contexts = {
+            path: ConvolutionalAttention.attend(convolved, embedding_scores[path], memory)
+            for path, memory in step.memories.items()
+        }
+        context, _ = fuse(self.gate, contexts, own="cnn")
+        # As a sum of three, a step has fewer passes.
+        x = torch.add(x, convolved + context, alpha=SQRT_HALF) * SQRT_HALF
+        return x, state._replace(inputs=window[:, 1:])
+
+    def forward_packed(self, x: Tensor, batch: PackedBatch, scale: Tensor) -> Tensor:
+        residual = x
+        x = self.convolution.forward_packed(dropout(x, self.dropout), batch.targets.offsets)
+        contexts = {
+            path: attention.forward_packed(x, batch.embedded, batch.memories[path], scale, batch.to_sources)
+            for path, attention in self.attentions.items()
+        }
+        context, _ = fuse(self.gate, contexts, own="cnn")
+        x = (x + context) * SQRT_HALF
+        return (x + residual) * SQRT_HALF
 
 
 def _encoder(options: ConvolutionalPathOptions, sizes: PathSizes) -> ConvolutionalEncoderPath:

@@ -23,7 +23,16 @@ from ..linear import Linear
 from ..recurrent.contract import RecurrentState
 from ..recurrent.registry import option
 from ..recurrent.stack import RecurrentStack, initial_states, of_levels, reorder_states
-from .contract import DecoderPath, EncoderOutput, EncoderPath, Fusion, PathOutput, path_output, without_padding
+from .contract import (
+    DecoderPath,
+    EncoderOutput,
+    EncoderPath,
+    Fusion,
+    PathOutput,
+    path_output,
+    run_layer,
+    without_padding,
+)
 from .gate import fuse, make_gate, order
 from .registry import PathKind, PathSizes, memory_scale, register_path
 
@@ -68,7 +77,7 @@ class RecurrentEncoderPath(EncoderPath):
         """As :meth:`EncoderPath.forward`."""
         x = self.input_scale * without_padding(self, x, real)
         lengths, first = _span(real)
-        result = self.stack(_rolled(x, -first).transpose(0, 1), lengths)
+        result = run_layer(self, self.stack, _rolled(x, -first).transpose(0, 1), lengths)
         output = self.projection(_rolled(result.output.transpose(0, 1), first))
         return EncoderOutput(output, tuple(self.stack.summaries(result, lengths)))
 
@@ -189,10 +198,10 @@ class RecurrentDecoderPath(DecoderPath[RecurrentPathState]):
             output, layers = step(x.squeeze(1), state.layers)
             return output.unsqueeze(1), state._replace(layers=layers, step=step)
         if real is None:
-            result = self.stack(x.transpose(0, 1), None, state.layers)
+            result = run_layer(self, self.stack, x.transpose(0, 1), None, state.layers)
             return result.output.transpose(0, 1), state._replace(layers=result.states)
         lengths, first = _span(real)
-        result = self.stack(_rolled(x, -first).transpose(0, 1), lengths, state.layers)
+        result = run_layer(self, self.stack, _rolled(x, -first).transpose(0, 1), lengths, state.layers)
         return _rolled(result.output.transpose(0, 1), first), state._replace(layers=result.states)
 
 

@@ -134,7 +134,7 @@ class RecurrentNetwork(nn.Module, ABC, Generic[State]):
         return RecurrentOutput(x[..., :1].expand(-1, -1, self.output_size), state, {})
 
     def initial_state(self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None) -> State:
-        """The state before the first token; device and dtype of the parameters.
+        """The state before the first token; device and dtype of the parameters (:func:`.checked_start`).
 
         Args:
             batch_size: B.

@@ -55,6 +55,10 @@ class DilatedRNN(RecurrentNetwork[DilatedState]):
         fusion: ``convolution`` or ``concat``, see the head of this file; concatenated outputs are (T, B, w * H), oldest
             first.
 
+    Attributes:
+        fused_steps: how many of a sequence's last outputs are fused, since nothing reads the others, which are zero
+            then; None for all. Fusing a waveform's every step would take as long as a layer.
+
     Raises:
         ValueError: a size below 1, an unknown cell or fusion.
     """
@@ -83,6 +87,7 @@ class DilatedRNN(RecurrentNetwork[DilatedState]):
         self.cell = cell
         self.fusion_width = fusion_width
         self.fusion = fusion
+        self.fused_steps: int | None = None
         self.output_size = fusion_width * hidden_size if fusion == "concat" else hidden_size
         self.has_cell_state = cell == "lstm"
         self.rnn = torch_layers.CELLS[cell](input_size, hidden_size)
@@ -181,6 +186,10 @@ class DilatedRNN(RecurrentNetwork[DilatedState]):
         if w == 1:
             return output, before
         whole = torch.cat([before.transpose(0, 1), output])
+        unread = 0 if self.fused_steps is None or lengths is not None else max(0, steps - self.fused_steps)
+        if unread:
+            fused, outputs = self._fused(output[unread:], None, whole[unread : unread + w - 1].transpose(0, 1))
+            return F.pad(fused, (0, 0, 0, 0, unread, 0)), outputs
         # Slices: torch's convolutions take several times as long over a single channel, and unfolded windows w times
         # the memory.
         windows = [whole[i : i + steps] for i in range(w)]

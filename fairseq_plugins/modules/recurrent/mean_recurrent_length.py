@@ -97,6 +97,24 @@ def multi_channel_path_lengths(channels: int, longest: int, start: int = 1, laye
     return reached
 
 
+def clockwork_path_lengths(periods: Sequence[int], longest: int, start: int = 0) -> list[float]:
+    """:func:`path_lengths` of a Clockwork RNN (Koutnik et al. 2014; Section 3.4) from the input at time ``start``.
+
+    The group with period T is computed at the multiples of T, keeps its state in between, and reads the input and the
+    states of all groups that are as slow or slower. The output reads every group.
+    """
+    reached: list[dict[int, float]] = []  # at each time the path to each group's state
+    for time in range(start, start + longest + 1):
+        before = reached[-1] if reached else {}
+        states = dict(before)
+        for period in periods:
+            if time % period == 0:
+                read = [length for other, length in before.items() if other >= period]
+                states[period] = 1 + min([0.0] if time == start else read, default=math.inf)
+        reached.append(states)
+    return [min(states.values(), default=math.inf) for states in reached]
+
+
 def channel_steps(channels: int, channel: int, start: int, span: int) -> int:
     """How many recurrent edges lie between the times ``start`` and ``start + span`` in one channel (Section 5.2)."""
     reached = [0.0] + [math.inf] * span

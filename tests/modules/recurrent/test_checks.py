@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 import torch
@@ -20,7 +21,9 @@ from fairseq_plugins.modules import (
     RecurrentNetwork,
     RecurrentStack,
 )
-from tests.commands import run_command
+from fairseq_plugins.modules.recurrent import registry
+from tests.commands import CHECKOUT, run_command
+from tests.documentation.markdown import blocks
 
 STEPS, ROWS, SIZE, HIDDEN = 5, 4, 6, 8
 KINDS = sorted(RECURRENT_KINDS)
@@ -237,3 +240,17 @@ def test_what_a_state_starts_from_is_checked(kind: str, name: str, fault: str) -
         wrong = wrong.double() if fault == "precision" else wrong.to("meta")
     with pytest.raises(ValueError, match=f"^{name} must be (on|of) "):
         network.initial_state(ROWS, **{"h0": right, "c0": right, name: wrong})
+
+
+def test_the_layer_of_the_page_passes_these_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/add_a_layer.md says that they take a layer of one's own."""
+    kinds = dict(RECURRENT_KINDS)
+    monkeypatch.setattr(registry, "RECURRENT_KINDS", kinds)
+    monkeypatch.setattr(sys.modules[__name__], "RECURRENT_KINDS", kinds)
+    page = CHECKOUT / "docs" / "add_a_layer.md"
+    (code,) = (block.text for block in blocks(page) if block.file == "mine/leaky.py")
+    exec(compile(code, "mine/leaky.py", "exec"), {"__name__": __name__})
+    test_what_does_not_fit_is_said("leaky")
+    for fault in "wider", "narrower", "rows", "one row", "precision", "device":
+        test_what_a_state_starts_from_is_checked("leaky", "h0", fault)
+    test_half_precision_and_autocast_go_on("leaky")

@@ -33,7 +33,7 @@ def assert_same_state(actual: tuple[Tensor, ...], expected: tuple[Tensor, ...]) 
         torch.testing.assert_close(a, b, **TOLERANCE)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(networks(), batches())
 def test_each_row_is_what_it_is_alone(layer: RecurrentNetwork, batch: tuple[Tensor, Tensor]) -> None:
     x, lengths = batch
@@ -50,7 +50,7 @@ def test_each_row_is_what_it_is_alone(layer: RecurrentNetwork, batch: tuple[Tens
         assert_same_state([s[b : b + 1] for s in together.state], state)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(networks(), batches(), st.integers(0, 12))
 def test_a_sequence_split_anywhere_is_the_whole(layer: RecurrentNetwork, batch: tuple[Tensor, Tensor], at: int) -> None:
     x, lengths = batch
@@ -69,7 +69,7 @@ def test_a_sequence_split_anywhere_is_the_whole(layer: RecurrentNetwork, batch: 
     assert_same_state(state, whole.state)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(networks(), st.integers(1, 8), st.integers(1, 3))
 def test_steps_equal_the_sequence_gradients_too(layer: RecurrentNetwork, steps: int, batch_size: int) -> None:
     x = torch.randn(steps, batch_size, SIZE, dtype=torch.float64)

@@ -10,6 +10,7 @@ import pytest
 from fairseq_plugins.modules import mean_recurrent_length
 from fairseq_plugins.modules.recurrent.mean_recurrent_length import (
     channel_steps,
+    clockwork_path_lengths,
     dilated,
     dilated_cnn,
     mean_path_length,
@@ -92,6 +93,37 @@ def test_paths_of_multi_channel_networks(channels: int) -> None:
             assert min(steps) == best and max(steps) <= best + 1
             assert multi_channel_path_lengths(channels, span, start)[-1] == best + 1
             assert max(steps) <= span // channels + 1 or span % channels >= 2
+
+
+@pytest.mark.parametrize("groups", range(1, 7))
+def test_a_clockwork_rnn_depends_on_the_time(groups: int) -> None:
+    """Section 3.4: from some times the past is near, from others it is as far as in a plain network."""
+    m = 2 ** (groups - 1)
+    lengths = [clockwork_path_lengths(powers(groups), 3 * m, start) for start in range(m)]
+    assert lengths[0][:m] == [1] * m, "the slowest group keeps what it reads"
+    assert lengths[0][m] == 2
+    plain_rnn = path_lengths(plain(1), 3 * m)
+    assert [max(of_starts) for of_starts in zip(*lengths, strict=True)] == (plain_rnn if m > 1 else lengths[0])
+    if groups > 4:
+        mean = sum(plain_rnn[1 : m + 1]) / m
+        assert mean > mean_recurrent_length(powers(groups)), "a DilatedRNN of as many layers is better"
+
+
+@pytest.mark.parametrize("start", range(6))
+def test_a_clockwork_rnn_by_enumeration(start: int) -> None:
+    """Of every way through the groups, computed one node at a time."""
+    periods, longest = [1, 2, 6], 13
+
+    def shortest(period: int, time: int) -> float:
+        """To the state that a group has at a time."""
+        updated = time - time % period
+        if updated < start:
+            return math.inf
+        from_groups = [shortest(other, updated - 1) for other in periods if other >= period and updated > start]
+        return 1 + min(from_groups, default=0 if updated == start else math.inf)
+
+    expected = [min(shortest(period, start + span) for period in periods) for span in range(longest + 1)]
+    assert clockwork_path_lengths(periods, longest, start) == expected
 
 
 def test_bad_arguments() -> None:
