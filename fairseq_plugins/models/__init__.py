@@ -8,22 +8,26 @@ from . import (  # noqa: E402
     double_path,
     long_memory_network,
     presets,
+    reading_comprehension,
     recurrent_language_model,
     recurrent_seq2seq,
     sequence_classifier,
     sequence_pair_classifier,
     sequence_ranker,
+    waveform_classifier,
 )
 
 __all__ = [
     "double_path",
     "long_memory_network",
     "presets",
+    "reading_comprehension",
     "recurrent_language_model",
     "recurrent_seq2seq",
     "sequence_classifier",
     "sequence_pair_classifier",
     "sequence_ranker",
+    "waveform_classifier",
 ]
 
 presets.register_architectures()

@@ -29,144 +29,36 @@ Symbols: B batch, S source tokens, T target tokens, d embedding size, V vocabula
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
 import dataclasses
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Optional, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder, register_model
 from fairseq.modules.grad_multiply import GradMultiply
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from ..command_parser import flag
 from ..errors import InputError
 from ..kernels.dropout import dropout
+from ..kernels.linear import prepared_linear
 from ..modules.attention import Memory
 from ..modules.convolution import remove_weight_norm
 from ..modules.linear import Linear
 from ..modules.multi_path.contract import DecoderPath, EncoderPath, Fusion, LayerState, PathOutput
 from ..modules.multi_path.gate import ScalarGate, fuse
-from ..modules.multi_path.registry import PATH_KINDS, PathKind, PathSizes, has_scale_of
-from ..modules.recurrent.registry import Needs, option_type
+from ..modules.multi_path.registry import PATH_KINDS, PathKind, PathSizes
 from .beam_groups import regroup, reorder_encoder_out
+from .double_path_options import DoublePathConfig, check, kinds_of, option_name, paths_of
 from .options import (
-    EmbeddingOptions,
-    SharingOptions,
     build_embeddings,
-    check_dropouts,
-    check_effects,
-    check_layer_options,
-    check_sharing,
-    check_sizes,
     complete,
-    is_from_checkpoint,
-    position_options,
     recurrent_layer,
-    recurrent_layer_options,
     refuse_dropout,
-    refuse_layer_options,
     tie_output,
 )
-from .positions import Positions, embedding_of_positions_options
+from .positions import Positions
 from .shown_attention import ShownAttention
-
-_CROSS_MEMORIES = ChoiceEnum(["matched", "plain"])
-_SIDES = ("encoder", "decoder")
-
-
-def _option_name(kind: PathKind, name: str, side: str) -> str:
-    """What fairseq calls an option of a kind on a side."""
-    return name if name in kind.shared_options else f"{side}_{name}"
-
-
-def path_options(*others: type[FairseqDataclass]) -> type[FairseqDataclass]:
-    """What the paths can be asked for: made from the registry, where each option has its name, default and help.
-
-    Args:
-        others: dataclasses whose options stand beside these
-    """
-    fields: list[tuple[str, Any, Any]] = []
-    for kind in PATH_KINDS.values():
-        for option in dataclasses.fields(kind.options):
-            is_shared = option.name in kind.shared_options
-            for sides in [_SIDES] if is_shared else [(side,) for side in _SIDES]:
-                text = option.metadata["help"] if is_shared else f"{sides[0]}: {option.metadata['help']}"
-                metadata = {"help": text, "needs": _has_path(sides, kind.name)}
-                name = _option_name(kind, option.name, sides[0])
-                choices = option.metadata.get("choices")
-                of_type = ChoiceEnum(choices) if choices else option_type(kind.options, option.name)
-                if option.default is None:
-                    of_type = Optional[of_type]  # noqa: UP045
-                fields.append((name, of_type, field(default=option.default, metadata=metadata)))
-    return dataclasses.make_dataclass("PathOptions", fields, bases=others or (FairseqDataclass,))
-
-
-def _has_path(sides: Iterable[str], path: str) -> Needs:
-    """What the options of a path need."""
-    options = " or ".join(f"--{side}-paths" for side in sides)
-    return Needs(f"without {path} in {options}", lambda cfg: any(path in _paths(cfg, side) for side in sides))
-
-
-def _has_gates(cfg: Any) -> bool:
-    return any(len(_paths(cfg, side)) > 1 for side in _SIDES)
-
-
-_GATES = Needs("without several --encoder-paths or several --decoder-paths, which gates fuse", _has_gates)
-_PATHS = ", ".join(f"{kind.name} ({kind.description})" for kind in PATH_KINDS.values())
-
-
-@dataclass
-class DoublePathConfig(
-    EmbeddingOptions,
-    SharingOptions,
-    path_options(  # type: ignore[misc]  # fairseq wants one class of all options
-        recurrent_layer_options("encoder", "decoder"), position_options(1024), embedding_of_positions_options()
-    ),
-):
-    """The options of ``double_path``; the sizes are those of IWSLT'14 German-English."""
-
-    encoder_paths: str = field(
-        default="cnn,san", metadata={"help": f"paths of the encoder, with commas between them: {_PATHS}"}
-    )
-    decoder_paths: str = field(
-        default="cnn,san", metadata={"help": f"paths of the decoder, with commas between them: {_PATHS}"}
-    )
-    dropout: float = field(
-        default=0.1,
-        metadata={"help": "probability of dropout on embeddings and in the paths (convolutions' inputs, sublayers)"},
-    )
-    path_dropout: float = field(
-        default=0.0,
-        metadata={"help": "probability that a gate goes without a path in training, by sentence", "needs": _GATES},
-    )
-    cross_memory: _CROSS_MEMORIES = field(  # type: ignore[valid-type]  # fairseq makes the class
-        default="matched",
-        metadata={
-            "help": "an encoder path's output, as a decoder path of another scale reads it: at that path's own scale "
-            "(matched), or as it is (plain)",
-            "needs": Needs(
-                "without an encoder path and a decoder path of different scales, such as san and cnn",
-                lambda cfg: not all(itertools.starmap(has_scale_of, _flows(cfg))),
-            ),
-        },
-    )
-    gate_gradient_scale: float = field(
-        default=1.0, metadata={"help": "factor of the gates' gradients; 0 keeps all shares equal", "needs": _GATES}
-    )
-    no_scale_cnn_gradient: bool = field(
-        default=False,
-        metadata={
-            "help": "do not divide the gradient into the encoder's CNN path by twice the CNN decoder's layers",
-            "needs": Needs(
-                "without cnn in --encoder-paths and --decoder-paths",
-                lambda cfg: all("cnn" in _paths(cfg, side) for side in _SIDES),
-            ),
-        },
-    )
 
 
 @register_model("double_path", dataclass=DoublePathConfig)
@@ -177,7 +69,7 @@ class DoublePathModel(FairseqEncoderDecoderModel):
     def build_model(cls, cfg: DoublePathConfig, task: FairseqTask) -> "DoublePathModel":
         """Raises InputError if the options contradict each other or the task's dictionaries."""
         complete(cfg, DoublePathConfig)
-        _check(cfg, task)
+        check(cfg, task)
         # Both sides have one width.
         encoder_embed, decoder_embed = build_embeddings(
             cfg, task, lambda dictionary, _: _embedding(dictionary, cfg.encoder_embed_dim)
@@ -201,8 +93,8 @@ class DoublePathEncoder(FairseqEncoder):
         self.dropout = cfg.dropout
         self.embed_tokens = embed_tokens
         self.embed_positions = _positions(cfg, cfg.max_source_positions, self.padding_idx)
-        self.paths = nn.ModuleDict({kind.name: _made(cfg, "encoder", kind) for kind in _kinds(cfg, "encoder")})
-        scaled = "cnn" in _paths(cfg, "decoder") and not cfg.no_scale_cnn_gradient
+        self.paths = nn.ModuleDict({kind.name: _made(cfg, "encoder", kind) for kind in kinds_of(cfg, "encoder")})
+        scaled = "cnn" in paths_of(cfg, "decoder") and not cfg.no_scale_cnn_gradient
         self.cnn_gradient_scale = 1 / (2 * cfg.decoder_cnn_layers) if scaled else 1.0
 
     @property
@@ -271,11 +163,13 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
         self.need_attn = True
         self.embed_tokens = embed_tokens
         self.embed_positions = _positions(cfg, cfg.max_target_positions, self.padding_idx)
-        self.encoder_paths = _paths(cfg, "encoder")
+        self.encoder_paths = paths_of(cfg, "encoder")
         # fairseq's choices are no strings, though they look like them.
         is_matched = str(cfg.cross_memory) == "matched"
         fusion = Fusion(self.encoder_paths, is_matched, cfg.gate_gradient_scale, cfg.path_dropout, summary_sizes)
-        self.paths = nn.ModuleDict({kind.name: _made(cfg, "decoder", kind, fusion) for kind in _kinds(cfg, "decoder")})
+        self.paths = nn.ModuleDict(
+            {kind.name: _made(cfg, "decoder", kind, fusion) for kind in kinds_of(cfg, "decoder")}
+        )
         paths = len(self.paths)
         self.gate = ScalarGate(size, cfg.gate_gradient_scale, paths, cfg.path_dropout) if paths > 1 else None
         self.output_projection = Linear(size, len(dictionary))
@@ -308,7 +202,13 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
         features, extra = self.extract_features(
             prev_output_tokens, encoder_out, incremental_state, need_attention_flows
         )
-        return (features if features_only else self.output_layer(features)), extra
+        if features_only:
+            return features, extra
+        if incremental_state is not None:
+            product = self.get_incremental_state(incremental_state, "decoder")["output"]
+            if product is not None:
+                return product(features.squeeze(1)).unsqueeze(1), extra
+        return self.output_layer(features), extra
 
     def extract_features(
         self,
@@ -321,26 +221,40 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
         """z_o of Eq. 10 (B, T, d), and what :meth:`forward` returns beside the logits."""
         _check_length("target", prev_output_tokens, self.max_positions())
         positions = self.embed_positions(prev_output_tokens, incremental_state)
-        states: dict[str, tuple[LayerState, ...]] = {}
-        real = None
+        states: dict[str, Sequence[LayerState]] = {}
+        memories: dict[str, Memory] | None = None
+        real, output_product = None, None
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
             cached = self.get_incremental_state(incremental_state, "decoder")
-            states = cached["states"] if cached else {}
+            if cached:
+                states, memories, output_product = cached["states"], cached["memories"], cached["output"]
         else:
             real = prev_output_tokens.ne(self.padding_idx)
         embedded = dropout(self.embed_tokens(prev_output_tokens) + positions, self.dropout, self.training)
 
-        source = ~encoder_out["encoder_padding_mask"][0]
-        memories = {path: Memory.of(encoder_out[path][0], source, encoder_out[path][1:]) for path in self.encoder_paths}
+        if memories is None:
+            source = ~encoder_out["encoder_padding_mask"][0]
+            memories = {
+                path: Memory.of(encoder_out[path][0], source, encoder_out[path][1:]) for path in self.encoder_paths
+            }
         need_attn = self.need_attn and not self.training
+        if states and output_product is None and not self.training and not torch.is_grad_enabled():
+            rows = prev_output_tokens.size(0)
+            output_product = prepared_linear(self.output_projection.weight, self.output_projection.bias, rows)
+            paths = cast("Mapping[str, DecoderPath[Any]]", self.paths)
+            states = {name: path.with_steps(states[name], memories, rows) for name, path in paths.items()}
         results = {
             name: path(embedded, memories, real, states.get(name), need_attn or need_attention_flows)
             for name, path in self.paths.items()
         }
         if incremental_state is not None:
-            states = {name: result.states for name, result in results.items()}
-            cached = {"states": states, "sentences": encoder_out["sentences"][0]}
+            cached = {
+                "states": {name: result.states for name, result in results.items()},
+                "memories": memories,
+                "output": output_product,
+                "sentences": encoder_out["sentences"][0],
+            }
             self.set_incremental_state(incremental_state, "decoder", cached)
 
         outputs = {name: result.output for name, result in results.items()}
@@ -369,7 +283,11 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
                 path: tuple(layer.reorder(new_order, kept) for layer in layers)
                 for path, layers in cached["states"].items()
             }
-            self.set_incremental_state(incremental_state, "decoder", {"states": states, "sentences": rows})
+            memories = cached["memories"]
+            if kept is not None:
+                memories = {path: memory.of_sentences(kept) for path, memory in memories.items()}
+            cached = {**cached, "states": states, "memories": memories, "sentences": rows}
+            self.set_incremental_state(incremental_state, "decoder", cached)
 
     def make_generation_fast_(self, need_attn: bool = False, retain_dropout: bool = False, **unused: Any) -> None:
         """Raises InputError if dropout is wanted in generation."""
@@ -390,26 +308,6 @@ def _attention_flows(results: dict[str, PathOutput]) -> dict[str, Tensor]:
     }
 
 
-def _paths(cfg: DoublePathConfig, side: str) -> tuple[str, ...]:
-    """The paths of a side, in the order of :data:`PATH_KINDS`."""
-    value = getattr(cfg, f"{side}_paths")
-    names = [name.strip() for name in value.split(",") if name.strip()]
-    unknown = sorted(set(names) - PATH_KINDS.keys())
-    if unknown or not names:
-        what = f"unknown path {unknown[0]!r}" if unknown else "no path"
-        raise InputError(f"--{side}-paths {value!r}: {what}; give one or several of {','.join(PATH_KINDS)}")
-    return tuple(path for path in PATH_KINDS if path in names)
-
-
-def _flows(cfg: DoublePathConfig) -> Iterator[tuple[str, str]]:
-    """Of each attention flow the path of the decoder and that of the encoder."""
-    return itertools.product(_paths(cfg, "decoder"), _paths(cfg, "encoder"))
-
-
-def _kinds(cfg: DoublePathConfig, side: str) -> list[PathKind]:
-    return [PATH_KINDS[path] for path in _paths(cfg, side)]
-
-
 def _made(
     cfg: DoublePathConfig, side: str, kind: PathKind, fusion: Fusion | None = None
 ) -> EncoderPath | DecoderPath[Any]:
@@ -418,54 +316,17 @@ def _made(
     Raises:
         InputError: the kind does not take its options.
     """
-    names = {option.name: _option_name(kind, option.name, side) for option in dataclasses.fields(kind.options)}
+    names = {option.name: option_name(kind, option.name, side) for option in dataclasses.fields(kind.options)}
     options = kind.options(**{name: getattr(cfg, full_name) for name, full_name in names.items()})
     sizes = PathSizes(getattr(cfg, f"{side}_embed_dim"), cfg.dropout)
     if kind.has_recurrent_layers:
         sizes = dataclasses.replace(sizes, recurrent_layer=recurrent_layer(cfg, side))
     try:
-        if fusion is None:
-            return kind.make_encoder(options, sizes)
-        return kind.make_decoder(options, sizes, fusion)
+        path = kind.make_encoder(options, sizes) if fusion is None else kind.make_decoder(options, sizes, fusion)
     except ValueError as error:
         raise InputError(f"--{side}-paths {kind.name}: {error}") from error
-
-
-def _check(cfg: DoublePathConfig, task: FairseqTask) -> None:
-    for side in _SIDES:
-        check_sizes(cfg, [f"{side}_embed_dim"])
-        for kind in _kinds(cfg, side):
-            for option in dataclasses.fields(kind.options):
-                name, least = _option_name(kind, option.name, side), option.metadata.get("minimum")
-                if least is not None and getattr(cfg, name) < least:
-                    raise InputError(f"{flag(name)} must be at least {least}, not {getattr(cfg, name)}")
-    check_sizes(cfg, ("max_source_positions", "max_target_positions"))
-    check_dropouts(cfg, ("dropout", "activation_dropout", "path_dropout"))
-    for name in ("gate_gradient_scale", "position_shift"):
-        if getattr(cfg, name) < 0:
-            raise InputError(f"{flag(name)} must be at least 0, not {getattr(cfg, name)}")
-    if cfg.encoder_embed_dim != cfg.decoder_embed_dim:
-        raise InputError(
-            f"--encoder-embed-dim {cfg.encoder_embed_dim} and --decoder-embed-dim {cfg.decoder_embed_dim} must be "
-            "equal: the CNN path compares its own states with the encoder's"
-        )
-    check_sharing(cfg, task)
-    check_effects(cfg, DoublePathConfig, task)
-    _check_recurrent_layers(cfg, task)
-
-
-def _check_recurrent_layers(cfg: DoublePathConfig, task: FairseqTask) -> None:
-    """Raises InputError if recurrent layers are asked for where no path has some, or asked for what they have not."""
-    if is_from_checkpoint(task):
-        return
-    recurrent = [side for side in _SIDES if any(kind.has_recurrent_layers for kind in _kinds(cfg, side))]
-    for side in _SIDES:
-        if side not in recurrent:
-            refuse_layer_options(cfg, f"--{side}-paths {getattr(cfg, f'{side}_paths')}", f"{side}_")
-    if recurrent:
-        check_layer_options(cfg, task, *recurrent)
-    else:
-        refuse_layer_options(cfg, "a network without such a path")
+    path.checkpoints_activations = cfg.checkpoint_activations
+    return path
 
 
 def _check_length(side: str, tokens: Tensor, longest: int) -> None:

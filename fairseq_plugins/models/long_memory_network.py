@@ -14,7 +14,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..modules import RecurrentStack
+from ..modules import DilatedRNN, RecurrentStack
 from ..modules.dilated_convolution import DilatedCNN
 from ..modules.initialization import standard_normal_
 from .options import (
@@ -66,23 +66,9 @@ class LongMemoryNetwork(BaseFairseqModel):
     def build_model(cls, cfg: LongMemoryNetworkConfig, task: FairseqTask) -> "LongMemoryNetwork":
         """Raises InputError if the options contradict each other or the task."""
         complete(cfg, LongMemoryNetworkConfig)
-        check_sizes(cfg, ("hidden_size", "layers"))
         if not hasattr(task, "output_steps"):
             raise InputError("long_memory_network needs --task long_memory")
-        if str(cfg.network) == "dilated_cnn":
-            refuse_layer_options(cfg, "--network dilated_cnn")
-            network: RecurrentStack | DilatedCNN = DilatedCNN(task.input_size, cfg.hidden_size, cfg.layers)
-        else:
-            check_layer_options(cfg, task)
-            kind, options = recurrent_layer(cfg)
-            try:
-                network = RecurrentStack(kind, task.input_size, [cfg.hidden_size] * cfg.layers, options=options)
-            except ValueError as error:
-                raise InputError(f"--recurrent-layer {kind}: {error}") from None
-            if str(cfg.initialization) == "glorot":
-                start_by_glorot(network, cfg)
-        if str(cfg.initialization) == "normal":
-            standard_normal_(network)
+        network = build_network(cfg, task, task.input_size, task.output_steps)
         return cls(network, task.input_size, task.output_steps, task.classes)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -90,7 +76,45 @@ class LongMemoryNetwork(BaseFairseqModel):
         steps = x.t().unsqueeze(-1)
         if not x.is_floating_point():
             steps = F.one_hot(x.t(), self.input_size)
+        return self.logits(steps)
+
+    def logits(self, steps: Tensor) -> Tensor:
+        """steps (T, B, D) -> logits (B, classes), or (B, steps, classes) of several steps."""
         result = self.network(steps.to(self.output.weight.dtype))
         output = result if isinstance(result, Tensor) else result.output
         logits: Tensor = self.output(output[-self.output_steps :]).transpose(0, 1)
         return logits.squeeze(1) if self.output_steps == 1 else logits
+
+
+def build_network(
+    cfg: LongMemoryNetworkConfig, task: FairseqTask, input_size: int, output_steps: int
+) -> RecurrentStack | DilatedCNN:
+    """The layers that the options describe.
+
+    Args:
+        cfg: with all of them
+        task: that the model is built for
+        input_size: of each step
+        output_steps: how many of the last outputs are read
+
+    Raises:
+        InputError: the options contradict each other.
+    """
+    check_sizes(cfg, ("hidden_size", "layers"))
+    if str(cfg.network) == "dilated_cnn":
+        refuse_layer_options(cfg, "--network dilated_cnn")
+        network: RecurrentStack | DilatedCNN = DilatedCNN(input_size, cfg.hidden_size, cfg.layers)
+    else:
+        check_layer_options(cfg, task)
+        kind, options = recurrent_layer(cfg)
+        try:
+            network = RecurrentStack(kind, input_size, [cfg.hidden_size] * cfg.layers, options=options)
+        except ValueError as error:
+            raise InputError(f"--recurrent-layer {kind}: {error}") from None
+        if isinstance(last := network.layers[-1], DilatedRNN):
+            last.fused_steps = output_steps
+        if str(cfg.initialization) == "glorot":
+            start_by_glorot(network, cfg)
+    if str(cfg.initialization) == "normal":
+        standard_normal_(network)
+    return network

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import ARCH_CONFIG_REGISTRY
@@ -46,7 +45,7 @@ class PretrainedEmbeddingOptions(EmbeddingOptions):
 
     encoder_embed_path: Optional[str] = field(  # noqa: UP045
         default=None,
-        metadata={"help": "pre-trained source embeddings: a header line, then a token and its vector on each line"},
+        metadata={"help": "pre-trained source embeddings: a token and its vector on each line, as GloVe has them"},
     )
     encoder_freeze_embed: bool = field(default=False, metadata={"help": "do not train the source embeddings"})
     decoder_embed_path: Optional[str] = field(  # noqa: UP045
@@ -402,24 +401,3 @@ def tie_output(cfg: Namespace | DictConfig, projection: nn.Linear, embedding: nn
     if is_tied:
         projection.weight = embedding.weight
     return is_tied
-
-
-def load_pretrained(embedding: nn.Embedding, dictionary: Dictionary, path: str) -> None:
-    """Gives the words of a file their vectors.
-
-    Raises:
-        InputError: the file cannot be read as embeddings, or its vectors are of another size.
-    """
-    try:
-        vectors = utils.parse_embedding(path)
-    except (OSError, ValueError, StopIteration) as error:
-        raise InputError(
-            f"{path}: cannot be read as embeddings (a header line, then a token and its vector a line): {error}"
-        ) from error
-    for token, vector in vectors.items():
-        if len(vector) != embedding.embedding_dim:
-            raise InputError(
-                f"{path}: the vector of {token!r} has {len(vector)} numbers, the embeddings {embedding.embedding_dim}"
-            )
-    utils.print_embed_overlap(vectors, dictionary)
-    utils.load_embedding(vectors, dictionary, embedding)

@@ -80,6 +80,9 @@ PRESETS: dict[str, Preset] = {
     "rnnsearch_large_iwslt_de_en": _recurrent(
         "Baseline-RNN-large of MC-RNN's Table 5: hidden size 286", "lstm", hidden_size=286
     ),
+    "rnnsearch_larger_iwslt_de_en": _recurrent(
+        "Baseline-RNN with as many parameters as MC-RNN-3: hidden size 312", "lstm", hidden_size=312
+    ),
     "rnnsearch_deep_iwslt_de_en": _recurrent("Baseline-RNN-deep of MC-RNN's Table 5: three layers", "lstm", layers=3),
     "rnnsearch_gigaword": _recurrent("Baseline-RNN of MC-RNN's Table 3: four layers", "lstm", layers=4),
     "mc_rnn_iwslt_de_en": _recurrent("MC-RNN-3 of MC-RNN's Table 2", "mc_rnn", channels=3, **_SLOW),
@@ -102,7 +105,9 @@ PRESETS: dict[str, Preset] = {
         {"share_all_embeddings": True},
     ),
     "dpn_gigaword": Preset(
-        "double_path", "DPN-S2S of the paper's Table 3: as for IWSLT'14", {"share_all_embeddings": True}
+        "double_path",
+        "DPN-S2S of the paper's Table 3: as for IWSLT'14, with a dictionary for each side",
+        {"share_decoder_input_output_embed": True},
     ),
     "dpn_nist_zh_en": Preset(
         "double_path",

@@ -20,9 +20,9 @@ Symbols: B batch, S source tokens, T target tokens, E embedding size, H hidden s
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import torch
 from fairseq.data import Dictionary
@@ -33,6 +33,7 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..kernels.dropout import dropout
+from ..kernels.linear import prepared_linear
 from ..modules import (
     AdditiveAttention,
     Linear,
@@ -56,13 +57,13 @@ from .options import (
     check_sizes,
     complete,
     is_from_checkpoint,
-    load_pretrained,
     position_options,
     recurrent_layer,
     recurrent_layer_options,
     refuse_dropout,
     tie_output,
 )
+from .word_vectors import read_word_vectors
 
 _DECODER_ATTENTIONS = ChoiceEnum(["input-feed", "output"])
 EMBED_INIT_STD = 0.2
@@ -240,7 +241,13 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             in the order of ``src_tokens``, outside training only.
         """
         features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
-        return (features if features_only else self.output_layer(features)), extra
+        if features_only:
+            return features, extra
+        if incremental_state is not None:
+            products = self.get_incremental_state(incremental_state, "decoder")["products"]
+            if products is not None:
+                return products.output(features.squeeze(1)).unsqueeze(1), extra
+        return self.output_layer(features), extra
 
     def extract_features(
         self,
@@ -258,28 +265,34 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         sentences = encoder_out["sentences"][0]
         if cached is None:
             states, query = self._initial_states(encoder_out["summaries"], sentences)
-            keys = self.attention.project_keys(encoder_out["encoder_out"][0])
+            keys, attend, products = self.attention.project_keys(encoder_out["encoder_out"][0]), None, None
             step = self.stack.stepper(query.size(0)) if self.feeds_context or incremental_state is not None else None
         else:
-            states, query, keys, step = cached["states"], cached["query"], cached["keys"], cached["step"]
+            states, query, keys = cached["states"], cached["query"], cached["keys"]
+            step, attend, products = cached["step"], cached["attend"], cached["products"]
+            if step is None:
+                step = self.stack.stepper(query.size(0))
+            if products is None and not torch.is_grad_enabled():
+                products = _Products.of(self, query.size(0))
 
         # Of N sentences, a row each; the decoder's B rows are the hypotheses of their beams.
         values, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        if attend is None:
+            attend = self.attention.attending(keys, values, padding_mask, products and products.query)
 
-        def attend(query: Tensor) -> tuple[Tensor, Tensor]:
+        def attend_by_sentence(query: Tensor) -> tuple[Tensor, Tensor]:
             """(B, T, H) -> context (B, T, 2H) and weights (B, T, S)."""
-            by_sentence = query.reshape(values.size(0), -1, query.size(-1))
-            context, weights = self.attention(by_sentence, keys, values, padding_mask)
+            context, weights = attend(query.reshape(values.size(0), -1, query.size(-1)))
             return context.view(*query.shape[:2], -1), weights.view(*query.shape[:2], -1)
 
         embedded = dropout(self.embed_tokens(prev_output_tokens), self.dropout, self.training)
         if step is None:
             output = self.stack(embedded.transpose(0, 1), None, states).output.transpose(0, 1)
-            context, weights = attend(output)
+            context, weights = attend_by_sentence(output)
         elif self.feeds_context:
             outputs, contexts, attentions = [], [], []
             for token in embedded.unbind(1):
-                context, weights = attend(query.unsqueeze(1))
+                context, weights = attend_by_sentence(query.unsqueeze(1))
                 query, states = step(torch.cat([token, context.squeeze(1)], dim=-1), states)
                 outputs.append(query)
                 contexts.append(context)
@@ -292,12 +305,14 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         else:
             query, states = step(embedded.squeeze(1), states)
             output = query.unsqueeze(1)
-            context, weights = attend(output)
+            context, weights = attend_by_sentence(output)
 
         if incremental_state is not None:
-            cached = {"states": states, "query": query, "keys": keys, "step": step, "sentences": sentences}
+            cached = {"states": states, "query": query, "keys": keys, "sentences": sentences}
+            cached |= {"step": step, "attend": attend if products else None, "products": products}
             self.set_incremental_state(incremental_state, "decoder", cached)
-        x = torch.tanh(self.readout(torch.cat([output, context, embedded], dim=-1)))
+        x = torch.cat([output, context, embedded], dim=-1)
+        x = torch.tanh(self.readout(x) if products is None else products.readout(x.squeeze(1)).unsqueeze(1))
         x = dropout(x, self.dropout, self.training)
         if self.training or not self.need_attn:
             return x, {"attn": [None]}
@@ -317,11 +332,15 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         cached = self.get_incremental_state(incremental_state, "decoder")
         if cached is not None:
             rows, kept = regroup(cached["sentences"], new_order)
+            # They are made for about so many rows, and fewer when sentences have left.
+            are_more = len(rows) > len(cached["sentences"])
             reordered = {
                 "states": reorder_states(cached["states"], new_order),
                 "query": cached["query"].index_select(0, new_order),
                 "keys": cached["keys"] if kept is None else cached["keys"].index_select(0, kept),
-                "step": cached["step"],
+                "step": None if are_more else cached["step"],
+                "attend": None if are_more or kept is not None else cached["attend"],
+                "products": None if are_more else cached["products"],
                 "sentences": rows,
             }
             self.set_incremental_state(incremental_state, "decoder", reordered)
@@ -342,6 +361,26 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         """The rows' states before the first token, and the first query: the top layer's h0 (B, H)."""
         levels = [level.index_select(0, sentences) for level in of_levels(summaries, len(self._layers))]
         return initial_states(self._layers, self.initial_hidden, self.initial_memory, levels)
+
+
+class _Products(NamedTuple):
+    """What the steps of a decoder multiply by without gradients, prepared once.
+
+    Attributes:
+        query: (B, H) -> (B, H), of the attention.
+        readout: (B, .) -> (B, E), before the tanh.
+        output: (B, E) -> (B, V).
+    """
+
+    query: Callable[[Tensor], Tensor]
+    readout: Callable[[Tensor], Tensor]
+    output: Callable[[Tensor], Tensor]
+
+    @classmethod
+    def of(cls, decoder: RecurrentDecoder, rows: int) -> "_Products":
+        """For about so many rows."""
+        layers = decoder.attention.query_projection, decoder.readout, decoder.output_projection
+        return cls(*(prepared_linear(layer.weight, layer.bias, rows) for layer in layers))
 
 
 def _stack(cfg: RecurrentSeq2SeqConfig, side: str, input_size: int, bidirectional: bool = False) -> RecurrentStack:
@@ -380,7 +419,9 @@ def _embedding(cfg: RecurrentSeq2SeqConfig, side: str, dictionary: Dictionary, r
     nn.init.normal_(embedding.weight, std=std)
     nn.init.zeros_(embedding.weight[dictionary.pad()])
     if path is not None and reads_files:
-        load_pretrained(embedding, dictionary, path)
+        words, vectors = read_word_vectors(path, dictionary, embed_dim, f"--{side}-embed-dim")
+        with torch.no_grad():
+            embedding.weight[words] = vectors
     embedding.weight.requires_grad = not freeze
     return embedding
 

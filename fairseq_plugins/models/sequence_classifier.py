@@ -58,13 +58,14 @@ class SequenceClassifier(BaseFairseqModel):
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor, src_tags: Tensor | None = None) -> Tensor:
         """src_tokens (B, T), right-padded, src_lengths (B,) -> logits (B, classes)."""
-        logits: Tensor = self.output(self.pooled(src_tokens, src_lengths, src_tags).output)
+        [text] = self.pooled(src_tokens, src_lengths, src_tags)
+        logits: Tensor = self.output(text.output)
         return logits
 
-    def pooled(self, src_tokens: Tensor, src_lengths: Tensor, src_tags: Tensor | None = None) -> Pooled:
-        """What the dense layer reads, and which tokens it was picked from."""
+    def pooled(self, src_tokens: Tensor, src_lengths: Tensor, src_tags: Tensor | None = None) -> list[Pooled]:
+        """What the dense layer reads of the one text, and which tokens it was picked from."""
         texts: EncodedTexts = self.encoder(src_tokens, src_lengths, src_tags)
-        return pool(texts.output, texts.lengths, self.poolings)
+        return [pool(texts.output, texts.lengths, self.poolings)]
 
 
 def poolings(names: str) -> list[str]:
@@ -84,11 +85,21 @@ def poolings(names: str) -> list[str]:
 
 def check_task(task: FairseqTask, model: str, inputs: int, ranks: bool = False) -> None:
     """Raises InputError if the task's data has not the texts that a model reads."""
-    count = len(getattr(task, "inputs", ()))
+    count, has_candidates = len(getattr(task, "inputs", ())), getattr(task, "has_candidates", False)
+    kind = "ranking" if has_candidates else {1: "classes", 2: "pairs"}.get(count)
+    remedy = "; give other data" if kind is None else "; take --arch {}, as configs/own_labels/{}.yaml has it"
+    remedy = remedy.format(*_FITTING.get(kind or "", ()))
     if count != inputs:
-        raise InputError(f"{model} reads {inputs} text{'s' if inputs > 1 else ''} an example; the data has {count}")
-    if ranks != getattr(task, "has_candidates", False):
-        wanted, fitting = "pairs of texts with classes", "sequence_ranker"
-        if ranks:
-            wanted, fitting = "questions with candidates", "sequence_pair_classifier"
-        raise InputError(f"{model} reads {wanted}, and the data has none: give --arch {fitting}, or other data")
+        texts = f"{inputs} text{'s' if inputs > 1 else ''}"
+        raise InputError(f"{model} reads {texts} an example; the data has {count}{remedy}")
+    if ranks != has_candidates:
+        wanted = "questions with candidates" if ranks else "pairs of texts with classes"
+        raise InputError(f"{model} reads {wanted}, and the data has none{remedy}")
+
+
+_FITTING = {
+    "classes": ("rcrn_classifier", "rcrn"),
+    "pairs": ("rcrn_entailment", "rcrn_pairs"),
+    "ranking": ("rcrn_ranking", "rcrn_ranking"),
+}
+"""What the examples of data are → an architecture that reads them, and a configuration that has it."""

@@ -2,7 +2,11 @@
 
 RCRN (Tay, Luu and Hui 2018), Section 4.2, "Entailment Model": a projection and two highway layers of 300 below the
 recurrent layer; of each text the maximum and the mean of the hidden states; [s1; s2; s1 * s2; s1 - s2] through two
-highway layers to the output layer. What the paper leaves open: a projection brings both highway networks to their size.
+highway layers to the output layer. What the paper leaves open: a projection brings both highway networks to their
+size.
+
+Section 4.3 adds the attention of Parikh et al. (2016) between the two (``--cross-sentence-attention``), and says no
+more of it: here the poolings are of v_1 and v_2 of :class:`DecomposableAttention`, of the projections' size.
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
@@ -14,7 +18,7 @@ from fairseq.models import BaseFairseqModel, register_model
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from ..modules import Highway
+from ..modules import DecomposableAttention, Highway
 from ..modules.dropout import Dropout
 from ..modules.pooling import POOLINGS, Pooled, pool
 from .options import check_sizes, complete
@@ -30,6 +34,9 @@ class SequencePairClassifierConfig(TextEncoderConfig):
         default=300,
         metadata={"help": "size of the projections and highway layers on both sides of the recurrent ones"},
     )
+    cross_sentence_attention: bool = field(
+        default=False, metadata={"help": "compare each word with what the other text holds for it, before pooling"}
+    )
     pooling: str = field(
         default="max,mean", metadata={"help": f"what is read of the outputs, of {', '.join(POOLINGS)}"}
     )
@@ -42,14 +49,22 @@ class SequencePairClassifier(BaseFairseqModel):
     data_kind = "labelled_texts"
 
     def __init__(
-        self, encoder: TextEncoder, poolings: list[str], size: int, highway_layers: int, dropout: float, classes: int
+        self,
+        encoder: TextEncoder,
+        poolings: list[str],
+        size: int,
+        highway_layers: int,
+        dropout: float,
+        classes: int,
+        has_attention: bool = False,
     ) -> None:
         super().__init__()
         self.encoder = encoder
         self.poolings = poolings
+        self.attention = DecomposableAttention(encoder.output_size, size, dropout) if has_attention else None
         self.output = nn.Sequential(
             Dropout(dropout),
-            nn.Linear(4 * len(poolings) * encoder.output_size, size),
+            nn.Linear(4 * len(poolings) * (size if has_attention else encoder.output_size), size),
             Highway(size, highway_layers),
             Dropout(dropout),
             nn.Linear(size, classes),
@@ -62,8 +77,15 @@ class SequencePairClassifier(BaseFairseqModel):
         check_sizes(cfg, ("projection_size", "highway_layers"))
         check_task(task, "sequence_pair_classifier", inputs=2)
         encoder = TextEncoder(cfg, task)
-        pooled = poolings(cfg.pooling)
-        return cls(encoder, pooled, cfg.projection_size, cfg.highway_layers, cfg.dropout, len(task.labels))
+        return cls(
+            encoder,
+            poolings(cfg.pooling),
+            cfg.projection_size,
+            cfg.highway_layers,
+            cfg.dropout,
+            len(task.labels),
+            cfg.cross_sentence_attention,
+        )
 
     def forward(
         self,
@@ -75,13 +97,25 @@ class SequencePairClassifier(BaseFairseqModel):
         other_tags: Optional[Tensor] = None,  # noqa: UP045
     ) -> Tensor:
         """Premises src_tokens (B, T) and hypotheses other_tokens (B, S), right-padded -> logits (B, classes)."""
-        premise = self.pooled(src_tokens, src_lengths, src_tags)
-        hypothesis = self.pooled(other_tokens, other_lengths, other_tags)
+        premise, hypothesis = self.pooled(src_tokens, src_lengths, other_tokens, other_lengths, src_tags, other_tags)
         s1, s2 = premise.output, hypothesis.output
         logits: Tensor = self.output(torch.cat([s1, s2, s1 * s2, s1 - s2], dim=-1))
         return logits
 
-    def pooled(self, tokens: Tensor, lengths: Tensor, tags: Optional[Tensor] = None) -> Pooled:  # noqa: UP045
-        """The vector of one of the texts, and which tokens it was picked from."""
-        texts: EncodedTexts = self.encoder(tokens, lengths, tags)
-        return pool(texts.output, texts.lengths, self.poolings)
+    def pooled(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        other_tokens: Tensor,
+        other_lengths: Tensor,
+        src_tags: Optional[Tensor] = None,  # noqa: UP045
+        other_tags: Optional[Tensor] = None,  # noqa: UP045
+    ) -> list[Pooled]:
+        """The vectors of both texts, and which tokens they were picked from."""
+        premise: EncodedTexts = self.encoder(src_tokens, src_lengths, src_tags)
+        hypothesis: EncodedTexts = self.encoder(other_tokens, other_lengths, other_tags)
+        lengths = premise.lengths, hypothesis.lengths
+        outputs = premise.output, hypothesis.output
+        if self.attention is not None:
+            outputs = self.attention(outputs[0], lengths[0], outputs[1], lengths[1])
+        return [pool(*text, self.poolings) for text in zip(outputs, lengths, strict=True)]

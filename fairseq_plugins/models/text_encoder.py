@@ -4,7 +4,6 @@ RCRN (Tay, Luu and Hui 2018), Section 4.2. Symbols: B batch, T tokens, E what is
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configurations' fields.
-import math
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ from omegaconf import DictConfig
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..files import read_lines
 from ..modules import CharacterEncoder, ContextEncoder, Highway, Linear, RecurrentStack
 from ..modules.dropout import Dropout
 from ..modules.recurrent.registry import Needs
@@ -33,6 +31,7 @@ from .options import (
     recurrent_layer,
     recurrent_layer_options,
 )
+from .word_vectors import read_word_vectors
 
 
 @dataclass
@@ -115,12 +114,18 @@ class TextEncoder(nn.Module):
         cfg: the options.
         task: with the dictionaries of words and, where there are some, of part-of-speech tags. Where it builds the
             model of a checkpoint, no file of vectors or weights is read again.
+        words: those of another encoder, which both share; None for its own.
 
     Raises:
         InputError: an option that makes no sense, or a file that cannot be used.
     """
 
-    def __init__(self, cfg: Namespace | DictConfig, task: FairseqTask) -> None:
+    def __init__(
+        self,
+        cfg: Namespace | DictConfig,
+        task: FairseqTask,
+        words: Optional["WordRepresentation"] = None,  # noqa: UP045
+    ) -> None:
         super().__init__()
         check_sizes(cfg, ("embed_dim", "hidden_size", "layers"))
         check_dropouts(cfg, ("dropout",))
@@ -135,7 +140,9 @@ class TextEncoder(nn.Module):
             raise InputError(
                 f"--tag-embed-dim {cfg.tag_embed_dim} has no effect on data without part-of-speech tags: leave it out"
             )
-        self.words = WordRepresentation(cfg, task.source_dictionary, task.tag_dictionary, reads_files)
+        if words is None:
+            words = WordRepresentation(cfg, task.source_dictionary, task.tag_dictionary, reads_files)
+        self.words = words
         size = self.words.output_size
         self.dropout = Dropout(cfg.dropout)
         self.projection: nn.Module = nn.Identity()
@@ -172,7 +179,10 @@ class WordRepresentation(nn.Module):
         nn.init.normal_(self.embedding.weight, std=cfg.embed_init_std)
         if cfg.embed_path is not None:
             if reads_files:
-                load_word_vectors(self.embedding, dictionary, cfg.embed_path)
+                words, vectors = read_word_vectors(cfg.embed_path, dictionary, cfg.embed_dim, "--embed-dim")
+                with torch.no_grad():
+                    nn.init.normal_(self.embedding.weight, std=float(vectors.std(unbiased=False)))
+                    self.embedding.weight[words] = vectors
             self.embedding.weight.requires_grad_(cfg.train_embed)
         nn.init.zeros_(self.embedding.weight[dictionary.pad()])
         self.characters = self.context = self.tags = None
@@ -213,40 +223,6 @@ class WordRepresentation(nn.Module):
                 raise ValueError("the model reads a tag for each token, and there are no tags")
             parts.append(self.tags(tags.t()))
         return torch.cat(parts, dim=-1)
-
-
-def load_word_vectors(embedding: nn.Embedding, dictionary: Dictionary, path: str) -> None:
-    """Gives the words of a file in GloVe's format their vectors.
-
-    Words may hold spaces, as some of GloVe's do. A first line of two numbers, as word2vec's, is skipped.
-
-    Raises:
-        InputError: a vector is of another size or not of finite numbers, or no word of the dictionary has one.
-    """
-    size, found, rows, first = embedding.embedding_dim, [], [], 1
-    for number, line in enumerate(read_lines(path), 1):
-        cells = line.rstrip().split(" ")
-        if number == 1 and len(cells) == 2 and all(map(str.isdecimal, cells)):
-            first = 2
-            continue
-        word, numbers = " ".join(cells[:-size]), cells[-size:]
-        if len(cells) <= size or (len(cells) > size + 1 and number == first):
-            raise InputError(f"{path}, line {number}: a vector of {len(cells) - 1} numbers, but --embed-dim is {size}")
-        if word not in dictionary:
-            continue
-        try:
-            rows.append([float(text) for text in numbers])
-        except ValueError as error:
-            raise InputError(f"{path}, line {number}: {error}; numbers between spaces were expected") from None
-        if not all(map(math.isfinite, rows[-1])):
-            raise InputError(f"{path}, line {number}: the vector of {word!r} is not of finite numbers; remove the line")
-        found.append(dictionary.index(word))
-    if not found:
-        raise InputError(f"{path}: none of its words is in the dictionary; is it of the same language and case?")
-    vectors = torch.tensor(rows)
-    with torch.no_grad():
-        nn.init.normal_(embedding.weight, std=float(vectors.std(unbiased=False)))
-        embedding.weight[torch.tensor(found)] = vectors
 
 
 def load_context_encoder(path: str, embed_dim: int) -> ContextEncoder:

@@ -36,6 +36,13 @@ def labelled_task(inputs: int = 1, tags: bool = False, has_candidates: bool = Fa
     )
 
 
+def reading_task() -> SimpleNamespace:
+    """A task of passages and questions of these words."""
+    task = labelled_task()
+    task.data_kind = "reading_comprehension"
+    return task
+
+
 def batch(rows: list[list[int]], more_padding: int = 0) -> tuple[Tensor, Tensor]:
     """Right-padded tokens (B, T) and lengths (B,)."""
     width = max(map(len, rows)) + more_padding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TypeVar
 
@@ -15,10 +16,20 @@ from benchmarks import untrained
 from benchmarks.untrained import build_architecture
 from fairseq_plugins.models.options import idle_options
 
-__all__ = ["WORDS", "build_architecture", "check_beam_reordering", "make_task", "pad", "sentences", "without_idle"]
+__all__ = [
+    "WORDS",
+    "build_architecture",
+    "check_beam_reordering",
+    "make_task",
+    "pad",
+    "saved_bytes",
+    "sentences",
+    "without_idle",
+]
 
 WORDS = 11
 Options = TypeVar("Options", bound=FairseqDataclass)
+Result = TypeVar("Result")
 
 sentences = st.lists(
     st.lists(st.integers(4, WORDS - 1), min_size=0, max_size=7).map(lambda words: [*words, 2]), min_size=1, max_size=4
@@ -38,6 +49,14 @@ def without_idle(options: Options) -> Options:
     return options
 
 
+def saved_bytes(run: Callable[[], Result]) -> tuple[int, Result]:
+    """The bytes of all tensors that a forward pass saves for the backward pass, and what it returns."""
+    sizes: list[int] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: sizes.append(x.nbytes) or x, lambda x: x):
+        result = run()
+    return sum(sizes), result
+
+
 def pad(sentences: list[list[int]], side: str, pad_index: int, width: int) -> Tensor:
     rows = []
     for sentence in sentences:
@@ -49,8 +68,15 @@ def pad(sentences: list[list[int]], side: str, pad_index: int, width: int) -> Te
 def check_beam_reordering(
     model: FairseqEncoderDecoderModel, batch: list[list[int]], beam: int, like_a_beam: bool, data: st.DataObject
 ) -> None:
-    """As in beam search (hypotheses change places within a sentence, finished sentences leave), and anyhow."""
+    """As in beam search (hypotheses change places within a sentence, finished sentences leave), and anyhow; with
+    gradients, and without as in beam search, where steps are prepared."""
+    with torch.set_grad_enabled(data.draw(st.booleans())):
+        _check_beam_reordering(model, batch, beam, like_a_beam, data)
 
+
+def _check_beam_reordering(
+    model: FairseqEncoderDecoderModel, batch: list[list[int]], beam: int, like_a_beam: bool, data: st.DataObject
+) -> None:
     def draw_order(rows: int) -> Tensor:
         if not like_a_beam:
             return torch.tensor(data.draw(st.lists(st.integers(0, rows - 1), min_size=1, max_size=6)))

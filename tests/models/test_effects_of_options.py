@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import os
 import re
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
@@ -28,6 +29,9 @@ from fairseq.models import (
 )
 from torch import Tensor
 
+from fairseq_plugins.command_parser import flag
+from fairseq_plugins.documentation import options_page
+from fairseq_plugins.documentation.options_page import fields_of
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration
 from fairseq_plugins.models.options import check_effects, check_layer_options
@@ -35,13 +39,15 @@ from fairseq_plugins.modules import RECURRENT_KINDS
 from fairseq_plugins.tables.tables import SMALL, as_arguments, load_small_scale
 from tests.commands import CHECKOUT
 from tests.experiments.test_configuration import CONFIGURATIONS
-from tests.models.labelled import labelled_task
-from tests.models.tasks import make_task
+from tests.models.labelled import labelled_task, reading_task
+from tests.models.tasks import make_task, saved_bytes
+from tests.models.transfers import META, Transfers
 
 WIDTH = 6
 """Of the word vectors that files here have."""
 TOKENS = torch.tensor([[4, 5, 6, 7, 8, 9, 10, 2], [6, 4, 9, 5, 2, 1, 1, 1]])
 LENGTHS = torch.tensor([8, 5])
+OWNERS = torch.tensor([0, 1])
 
 
 class Trial(NamedTuple):
@@ -111,6 +117,13 @@ _TEXTS = {
     "--dropout": Trial("--dropout 0.5"),
 }
 
+_MEMORY = {
+    "--recurrent-layer": Trial("--recurrent-layer gru"),
+    "--network": Trial("--network dilated_cnn"),
+    "--hidden-size": Trial("--hidden-size 5"),
+    "--layers": Trial("--layers 3"),
+    "--initialization": Trial("--initialization glorot"),
+}
 TRIALS: dict[str, dict[str, Trial]] = {
     "recurrent_seq2seq": {
         **_SIDES,
@@ -157,6 +170,7 @@ TRIALS: dict[str, dict[str, Trial]] = {
         "--san-input-scale": Trial("--san-input-scale 1.5", idle="--encoder-paths cnn --decoder-paths cnn"),
         "--cross-memory": Trial("--cross-memory plain", idle="--encoder-paths cnn --decoder-paths cnn"),
         "--gate-gradient-scale": Trial("--gate-gradient-scale 0.5", idle="--encoder-paths san --decoder-paths cnn"),
+        "--checkpoint-activations": Trial("--checkpoint-activations"),
         "--no-scale-cnn-gradient": Trial("--no-scale-cnn-gradient", idle="--encoder-paths cnn --decoder-paths san"),
     },
     "recurrent_lm": {
@@ -188,19 +202,22 @@ TRIALS: dict[str, dict[str, Trial]] = {
         # There is a projection always.
         "--highway-layers": Trial("--highway-layers 1"),
         "--pooling": Trial("--pooling max"),
+        "--cross-sentence-attention": Trial("--cross-sentence-attention"),
     },
     "sequence_ranker": {
         **_TEXTS,
         "--tag-embed-dim": Trial("--tag-embed-dim 4", refusal="no effect on data without part-of-speech tags"),
         "--attentive-pooling": Trial("--attentive-pooling"),
     },
-    "long_memory_network": {
-        "--recurrent-layer": Trial("--recurrent-layer gru"),
-        "--network": Trial("--network dilated_cnn"),
-        "--hidden-size": Trial("--hidden-size 5"),
-        "--layers": Trial("--layers 3"),
-        "--initialization": Trial("--initialization glorot"),
+    "reading_comprehension": {
+        **_TEXTS,
+        "--tag-embed-dim": Trial("--tag-embed-dim 4", refusal="no effect on data without part-of-speech tags"),
+        "--attention-size": Trial("--attention-size 3"),
+        "--shared-encoder": Trial("--shared-encoder"),
+        "--no-self-matching": Trial("--no-self-matching"),
     },
+    "long_memory_network": _MEMORY,
+    "waveform_classifier": {**_MEMORY, "--log-mel": Trial("--log-mel 3")},
 }
 
 
@@ -224,7 +241,13 @@ def _translate(model: Any) -> Tensor:
 
 
 def _rank(model: Any) -> Tensor:
-    return model(TOKENS, LENGTHS, TOKENS.flip(0), LENGTHS.flip(0), torch.tensor([0, 1]))
+    return model(TOKENS, LENGTHS, TOKENS.flip(0), LENGTHS.flip(0), OWNERS)
+
+
+def _read(model: Any) -> Tensor:
+    pointed = model(TOKENS, LENGTHS, TOKENS.flip(0), LENGTHS.flip(0), torch.tensor([0, 1]))
+    # At padding logarithms are not finite.
+    return torch.cat([part.exp() for part in pointed])
 
 
 _TAGS = TOKENS.clamp(max=5)
@@ -246,24 +269,31 @@ HARNESSES = {
         lambda model: model(TOKENS, LENGTHS, TOKENS.flip(0), LENGTHS.flip(0), _TAGS, _TAGS.flip(0)),
     ),
     "sequence_ranker": Harness(_TEXTS_ARGUMENTS, lambda: labelled_task(2, has_candidates=True), _rank),
+    "reading_comprehension": Harness(
+        f"{_TEXTS_ARGUMENTS} --attention-size 5 --character-hidden-size 0", reading_task, _read
+    ),
     "long_memory_network": Harness(
         "--hidden-size 4 --layers 2 --initialization layers",
         lambda: SimpleNamespace(input_size=12, output_steps=1, classes=3),
         lambda model: model(TOKENS),
     ),
+    "waveform_classifier": Harness(
+        "--hidden-size 4 --layers 2 --initialization layers",
+        lambda: SimpleNamespace(sampling_rate=1_000, window=60, classes=3),
+        lambda model: model(torch.sin(torch.arange(60.0)).expand(2, -1)),
+    ),
 }
 
 
 def documented() -> Iterator[tuple[str, str, str]]:
-    """Of each option of docs/options.md the heading that it is under, its own name and the heading above that."""
-    above = heading = ""
-    for line in (CHECKOUT / "docs" / "options.md").read_text(encoding="utf-8").splitlines():
-        if line.startswith("## "):
-            above = line.removeprefix("## ")
-        elif line.startswith("### "):
-            heading = line.removeprefix("### ")
-        elif option := re.match(r"\| `(--[a-z0-9-]+)` \|", line):
-            yield heading, option[1], above
+    """Each layer's and each model's options, also those that a model has of its layers: the layer or the model, the
+    option, and what docs/options.md has it under."""
+    for kind in RECURRENT_KINDS.values():
+        if options_page.is_ours(kind.options):
+            yield from ((kind.name, flag(field.name), "Recurrent layers") for field in fields_of(kind.options))
+    for name, options in sorted(MODEL_DATACLASS_REGISTRY.items()):
+        if options_page.is_ours(options):
+            yield from ((name, flag(field.name), "Models") for field in fields_of(options))
 
 
 OPTIONS = list(documented())
@@ -347,13 +377,14 @@ def build(model: str, arguments: str, files: dict[str, str], is_from_checkpoint:
 
 
 def results(model: BaseFairseqModel, run: Callable[[Any], Tensor]) -> dict[str, Any]:
-    """All that a model's options can change: parameters, outputs with and without dropout, gradients, an update."""
+    """All that a model's options can change: parameters, outputs with and without dropout, what is saved for the
+    backward pass, gradients, an update."""
     everything: dict[str, Any] = {"longest": model.max_positions() if hasattr(model, "encoder") else None}
     everything |= {f"start of {name}": tensor for name, tensor in copy.deepcopy(model.state_dict()).items()}
     with torch.no_grad():
         everything["output"] = run(model.eval())
     torch.manual_seed(1)
-    output = run(model.train())
+    everything["bytes saved"], output = saved_bytes(lambda: run(model.train()))
     (output * torch.linspace(-1, 1, output.numel()).view_as(output)).sum().backward()
     everything["output in training"] = output.detach()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
@@ -407,6 +438,32 @@ def test_it_has_an_effect(
     if trial.idle is not None:
         with pytest.raises(InputError, match=rf"^{option}( \S+)? has no effect (beside|with|without) "):
             build(model, f"{trial.idle} {trial.second}", files)
+
+
+# Each once: options of layers are in every model that has layers.
+DIFFERENT = [each for each in OPTIONS if each[2] == "Recurrent layers" or each[1] in TRIALS[each[0]]]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("FAIRSEQ_PLUGINS_META" not in os.environ, reason="takes minutes: say FAIRSEQ_PLUGINS_META=1")
+@pytest.mark.parametrize(("heading", "option", "above"), DIFFERENT, ids=[f"{each[0]} {each[1]}" for each in DIFFERENT])
+def test_it_leaves_nothing_on_the_cpu(
+    heading: str, option: str, above: str, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A training and an evaluation on the ``meta`` device (``transfers.py``), in which nothing is read back."""
+    model, trial = trial_of(heading, option, above)
+    if trial.refusal is not None:
+        pytest.skip("it is refused")
+    network = build(model, f"{trial.beside} {trial.second}", files, trial.is_from_checkpoint).to(META)
+    # Of three steps: each operation takes its time there.
+    shapes = {"TOKENS": (2, 3), "_TAGS": (2, 3), "LENGTHS": (2,), "OWNERS": (2,)}
+    for name, shape in shapes.items():
+        monkeypatch.setitem(globals(), name, torch.zeros(shape, dtype=torch.long, device=META))
+    with Transfers() as transfers:
+        HARNESSES[model].run(network.train()).sum().backward()
+        with torch.no_grad():
+            assert HARNESSES[model].run(network.eval()).is_meta
+    assert not transfers.read_back and not transfers.copied
 
 
 @pytest.mark.parametrize("model", HARNESSES)

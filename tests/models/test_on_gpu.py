@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from tests.models.test_double_path import make_model as double_path
 from tests.models.test_long_memory_network import COPYING, network
 from tests.models.test_recurrent_seq2seq import make_model as recurrent_seq2seq
 from tests.models.test_sequence_models import classifier
+from tests.models.test_waveform_classifier import network as waveform_network
 
 DEVICE = os.environ.get("FAIRSEQ_PLUGINS_TEST_DEVICE", "cuda")
 KINDS = [kind for kind in sorted(RECURRENT_KINDS) if kind != "toy_recurrent"]
@@ -134,6 +136,13 @@ def test_pairs_and_rankings() -> None:
 def test_long_memory(arch: str) -> None:
     steps = torch.randint(0, 10, (3, 30))
     assert_agrees(network(arch, COPYING, hidden_size=8), lambda model, to: model(to(steps)))
+
+
+@pytest.mark.parametrize("arch", [name for name in SEQUENCE_PRESETS if name.endswith("_audio")])
+def test_waveforms(arch: str) -> None:
+    task = SimpleNamespace(sampling_rate=4_000, window=400, classes=3)
+    samples = torch.randn(3, 400)
+    assert_agrees(waveform_network(arch, task, hidden_size=8), lambda model, to: model(to(samples)))
 
 
 def test_output_layer_with_its_loss() -> None:

@@ -75,7 +75,7 @@ texts = st.integers(1, 12).flatmap(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(models(), texts, st.data())
 def test_windows_and_steps_equal_one_pass(model: RecurrentLanguageModel, text: list[list[int]], data) -> None:
     tokens = torch.tensor(text)
@@ -103,7 +103,7 @@ def test_carried_states_keep_no_window_alive(kind: str) -> None:
         assert tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(models(), st.data())
 def test_reordered_hypotheses(model: RecurrentLanguageModel, data) -> None:
     tokens = torch.randint(2, WORDS, (3, 4), generator=torch.Generator().manual_seed(1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +19,7 @@ from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.options import takes_layer_option
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig, RecurrentSeq2SeqModel
 from fairseq_plugins.modules import RECURRENT_KINDS
+from fairseq_plugins.package_files import ROOT
 from tests.models.tasks import WORDS, build_architecture, check_beam_reordering, make_task, pad, sentences
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
@@ -63,7 +66,7 @@ def models(draw: st.DrawFn) -> RecurrentSeq2SeqModel:
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(models(), sentences, st.sampled_from(["left", "right"]), st.integers(0, 2), st.data())
 def test_batch_mates_and_padding_side_never_matter(
     model: RecurrentSeq2SeqModel, batch: list[list[int]], side: str, more_padding: int, data: st.DataObject
@@ -90,7 +93,7 @@ def test_batch_mates_and_padding_side_never_matter(
         assert torch.allclose(attention.sum(-1), attention.new_ones(3))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(models(), sentences, st.integers(1, 6))
 def test_incremental_decoding_equals_teacher_forcing(
     model: RecurrentSeq2SeqModel, batch: list[list[int]], steps: int
@@ -108,7 +111,7 @@ def test_incremental_decoding_equals_teacher_forcing(
 
 
 @pytest.mark.system
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(models(), sentences, st.integers(1, 3), st.booleans(), st.data())
 def test_beam_reordering(
     model: RecurrentSeq2SeqModel, batch: list[list[int]], beam: int, like_a_beam: bool, data: st.DataObject
@@ -117,7 +120,7 @@ def test_beam_reordering(
 
 
 @pytest.mark.system
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(models(), sentences, st.sampled_from(["left", "right"]))
 def test_translations_never_depend_on_batch_mates(
     model: RecurrentSeq2SeqModel, batch: list[list[int]], side: str
@@ -170,6 +173,7 @@ def test_attention_is_left_out_when_nobody_needs_it() -> None:
 PARAMETERS = {
     "rnnsearch_iwslt_de_en": 24_416_424,
     "rnnsearch_large_iwslt_de_en": 25_557_624,
+    "rnnsearch_larger_iwslt_de_en": 26_638_392,
     "rnnsearch_deep_iwslt_de_en": 26_782_376,
     "rnnsearch_gigaword": 32_993_328,
     "ho_rnn_gigaword": 35_352_624,
@@ -200,6 +204,25 @@ def test_parameter_counts(name: str) -> None:
     assert sum(p.numel() for p in model.parameters()) == PARAMETERS[name]
 
 
+@pytest.mark.slow
+def test_the_page_has_every_reading_of_the_sizes() -> None:
+    """MC-RNN's columns of parameters: matrices of states or of gates, three tables of embeddings or one."""
+    section = (ROOT / "docs" / "architectures.md").read_text(encoding="utf-8").partition("## Both readings")[2]
+    rows = re.findall(r"^\| `(\w+)`(?:, `--order (\d)`)? \| (\d+) \|([^\n]*)\|$", section, re.MULTILINE)
+    assert len(rows) > 15
+    tasks = {types: make_task(types, types) for types in (30_000, 25_000)}
+    for name, order, _, cells in rows:
+        task = tasks[30_000 if "gigaword" in name else 25_000]
+        for cell, (connection, is_shared) in zip(
+            cells.split("|"), itertools.product(("state", "gate"), (False, True)), strict=True
+        ):
+            options = {"connection": connection} if name.startswith(("mc_rnn", "ho_rnn")) else {}
+            options |= {"order": int(order)} if order else {}
+            with torch.device("meta"):
+                model = build_architecture(name, task, share_all_embeddings=is_shared, **options)
+            assert f"{sum(p.numel() for p in model.parameters()) / 1e6:.1f}" == cell.strip(), (name, order, cell)
+
+
 def test_sharing_of_embeddings() -> None:
     task = make_task()
     untied = make_model(task)
@@ -223,6 +246,19 @@ def test_pretrained_embeddings(tmp_path: Path) -> None:
     assert model.decoder.embed_tokens.weight.requires_grad
 
 
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_pretrained_embeddings_without_a_heading_line(side: str, tmp_path: Path) -> None:
+    """As GloVe's: the first word has a vector too."""
+    path, task = tmp_path / "vectors.txt", make_task()
+    path.write_text("w3 1 2 3 4 5 6\nw4 6 5 4 3 2 1\n<pad> 1 1 1 1 1 1\n")
+    cfg = RecurrentSeq2SeqConfig(**{f"{side}_embed_dim": 6, f"{side}_embed_path": str(path)})
+    model = RecurrentSeq2SeqModel.build_model(cfg, task)
+    weight = getattr(model, side).embed_tokens.weight
+    assert weight[task.source_dictionary.index("w3")].tolist() == [1, 2, 3, 4, 5, 6]
+    assert weight[task.source_dictionary.index("w4")].tolist() == [6, 5, 4, 3, 2, 1]
+    assert not weight[task.source_dictionary.pad()].any()
+
+
 @pytest.mark.parametrize(
     "options, task, message",
     [
@@ -238,7 +274,7 @@ def test_pretrained_embeddings(tmp_path: Path) -> None:
         ({"share_all_embeddings": True, "decoder_embed_dim": 8}, make_task(), "needs equal sizes"),
         ({"share_all_embeddings": True, "decoder_embed_path": "x"}, make_task(), "leave out --decoder-embed-path"),
         ({"share_all_embeddings": True, "decoder_freeze_embed": True}, make_task(), "is frozen by --encoder-freeze"),
-        ({"encoder_embed_path": "absent.txt"}, make_task(), "absent.txt: cannot be read as embeddings"),
+        ({"encoder_embed_path": "absent.txt"}, make_task(), "absent.txt: no such file"),
         ({"encoder_recurrent_layer": "rcrn", "cell": "rnn"}, make_task(), "--cell rnn: rcrn layers take lstm, gru"),
         (
             {"decoder_recurrent_layer": "hm_rnn", "decoder_cell": "gru"},
@@ -262,7 +298,7 @@ def test_options_that_contradict_each_other(options: dict, task: SimpleNamespace
 def test_embeddings_of_another_size(tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt"
     path.write_text("1 2\nw3 1 2\n")
-    with pytest.raises(InputError, match="the vector of 'w3' has 2 numbers, the embeddings 6"):
+    with pytest.raises(InputError, match="line 2: a vector of 2 numbers, but --encoder-embed-dim is 6"):
         make_model(encoder_embed_path=str(path))
 
 

@@ -27,7 +27,7 @@ def classifier(**options: Any) -> SequenceClassifier:
     return SequenceClassifier.build_model(cfg, labelled_task()).eval()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from(KINDS), texts, st.integers(0, 3), st.sampled_from(["max,mean,min", "last"]), st.booleans())
 def test_padding_and_batch_mates_change_no_logit(
     kind: str, rows: list[list[int]], more_padding: int, pooling: str, unidirectional: bool
@@ -48,13 +48,15 @@ def test_padding_and_batch_mates_change_no_logit(
     assert together.shape == (len(rows), len(LABELS))
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.sampled_from(["lstm", "rcrn"]), texts, texts, st.integers(0, 3))
+@settings(max_examples=15)
+@given(st.booleans(), st.sampled_from(["lstm", "rcrn"]), texts, texts, st.integers(0, 3))
 def test_pairs_do_not_depend_on_their_batch(
-    kind: str, first: list[list[int]], second: list[list[int]], more_padding: int
+    attentive: bool, kind: str, first: list[list[int]], second: list[list[int]], more_padding: int
 ) -> None:
     torch.manual_seed(0)
-    cfg = SequencePairClassifierConfig(**SMALL, recurrent_layer=kind, projection_size=6, tag_embed_dim=2)
+    cfg = SequencePairClassifierConfig(
+        **SMALL, recurrent_layer=kind, projection_size=6, tag_embed_dim=2, cross_sentence_attention=attentive
+    )
     model = SequencePairClassifier.build_model(cfg, labelled_task(2, tags=True)).eval()
     count = min(len(first), len(second))
     first, second = first[:count], second[:count]
@@ -69,7 +71,7 @@ def test_pairs_do_not_depend_on_their_batch(
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-6)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.booleans(), st.sampled_from(["lstm", "rcrn"]), texts, texts, st.integers(0, 3), st.data())
 def test_scores_of_candidates_do_not_depend_on_their_batch(
     attentive: bool,
@@ -111,6 +113,10 @@ def test_the_paper_s_sizes() -> None:
     pair = SequencePairClassifier.build_model(SequencePairClassifierConfig(), labelled_task(2))
     assert pair.output[1].weight.shape == (300, 4 * 2 * 400)
     assert pair.encoder.stack.layers[0].input_size == 300
+    attentive = SequencePairClassifierConfig(cross_sentence_attention=True)
+    pair = SequencePairClassifier.build_model(attentive, labelled_task(2))
+    assert pair.attention.attend[1].weight.shape == (300, 400) and pair.attention.compare[1].weight.shape == (300, 800)
+    assert pair.output[1].weight.shape == (300, 4 * 2 * 300)
 
 
 def write_vectors(path: Path, *lines: str) -> str:
@@ -197,16 +203,19 @@ def test_a_file_that_has_no_context_encoder(content: object, tmp_path: Path) -> 
 def test_options_that_contradict_each_other() -> None:
     with pytest.raises(InputError, match="--pooling max,maen: there is no 'maen'; did you mean 'mean'?"):
         classifier(pooling="max,maen")
-    with pytest.raises(InputError, match="sequence_classifier reads 1 text an example; the data has 2"):
+    sentence = "reads 1 text an example; the data has 2; take --arch rcrn_entailment, as configs/own_labels/rcrn_pairs"
+    with pytest.raises(InputError, match=sentence):
         SequenceClassifier.build_model(SequenceClassifierConfig(**SMALL), labelled_task(2))
-    with pytest.raises(InputError, match="sequence_ranker reads 2 texts an example; the data has 1"):
+    with pytest.raises(
+        InputError, match="ranker reads 2 texts an example; the data has 1; take --arch rcrn_classifier"
+    ):
         SequenceRanker.build_model(SequenceRankerConfig(**SMALL), labelled_task())
     with pytest.raises(
-        InputError, match="reads questions with candidates, and the data has none: give --arch sequence_p"
+        InputError, match="reads questions with candidates, and the data has none; take --arch rcrn_entailment"
     ):
         SequenceRanker.build_model(SequenceRankerConfig(**SMALL), labelled_task(2))
     with pytest.raises(
-        InputError, match="reads pairs of texts with classes, and the data has none: give --arch sequence_r"
+        InputError, match="reads pairs of texts with classes, and the data has none; take --arch rcrn_ranking"
     ):
         cfg = SequencePairClassifierConfig(**SMALL)
         SequencePairClassifier.build_model(cfg, labelled_task(2, has_candidates=True))
