@@ -28,10 +28,20 @@ def all_patches() -> list[Callable[[], None]]:
     """The patches, in the order in which they are made. Imports fairseq."""
     from .asserted_copies import copy_checkpoints_without_assertions
     from .averaged_weights import use_averaged_weights
-    from .batches import end_data_workers_with_their_epoch, keep_last_batch
+    from .batches import (
+        end_data_threads_before_the_process,
+        end_data_workers_with_their_epoch,
+        keep_last_batch,
+    )
     from .bfloat16 import allow_bfloat16_without_tpu
+    from .copied_models import copy_models_and_tasks
     from .data_parallel import train_data_parallel_on_cpu
-    from .decoding import avoid_transformer_fast_path, repair_alignments, repair_diverse_beam_search
+    from .decoding import (
+        avoid_transformer_fast_path,
+        repair_alignments,
+        repair_diverse_beam_search,
+        search_among_few_tokens,
+    )
     from .deferred_imports import defer_imports
     from .dictionary_checksums import keep_dictionary_checksums
     from .epochs import tell_networks_of_epochs
@@ -56,17 +66,20 @@ def all_patches() -> list[Callable[[], None]]:
         keep_last_batch,
         keep_batches_when_resuming,
         end_data_workers_with_their_epoch,
+        end_data_threads_before_the_process,
         keep_limits_when_resuming,
         tell_schedulers_when_resuming,
         allow_bfloat16_without_tpu,
         repair_alignments,
         repair_diverse_beam_search,
+        search_among_few_tokens,
         repair_repeated_ngrams,
         repair_validation_bleu,
         avoid_transformer_fast_path,
         train_data_parallel_on_cpu,
         replace_unknown_words,
         keep_dictionary_checksums,
+        copy_models_and_tasks,
         say_kernels,
         flush_denormals,  # around all of them
         fuse_adam,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import queue
+import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from fairseq.data import data_utils
-from fairseq.data.iterators import EpochBatchIterator
+from fairseq.data.iterators import BackgroundConsumer, EpochBatchIterator
 from fairseq.tasks import FairseqTask
 
 from .replacing import replace_once
@@ -81,6 +86,45 @@ def end_data_workers_with_their_epoch() -> None:
         return get
 
     replace_once(FairseqTask, "get_batch_iterator", build)
+
+
+_consumers: weakref.WeakSet[BackgroundConsumer] = weakref.WeakSet()
+_PATIENCE = 10.0
+"""Seconds that a thread gets to end."""
+
+
+def end_data_threads_before_the_process() -> None:
+    """Has the threads that fill buffers of batches end, and let go of their workers, before Python itself does.
+
+    They are daemons. One that is at work then, or still lets its workers go, is ended wherever it is; within a library
+    in C++ that ends the process with "terminate called without an active exception", after "done training", and with a
+    failure for an exit status.
+
+    For fairseq 0.12.
+    """
+
+    def build(start: Callable) -> Callable:
+        # After multiprocessing has registered what ends workers, so that this comes before it.
+        atexit.register(_end_consumers)
+
+        def noted(self: BackgroundConsumer) -> None:
+            _consumers.add(self)
+            start(self)
+
+        return noted
+
+    replace_once(BackgroundConsumer, "start", build)
+
+
+def _end_consumers() -> None:
+    end = time.monotonic() + _PATIENCE
+    for consumer in list(_consumers):
+        consumer._max_len = 0  # the batch that it is at is its last one
+        while consumer.is_alive() and time.monotonic() < end:
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    consumer._queue.get_nowait()  # which it may wait to fill
+            consumer.join(0.02)
 
 
 def without_persistent_workers(iterator: EpochBatchIterator) -> EpochBatchIterator:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -22,7 +23,8 @@ _loaded: ContextVar[list[tuple[str, dict[str, str]]] | None] = ContextVar("loade
 
 def keep_dictionary_checksums() -> None:
     """Has checkpoints keep ``dictionaries``: the checksums of the symbols of the source's and the target's. What loads
-    a model for data with others, as fairseq-generate does, ends in a sentence.
+    a model for data with others, as fairseq-generate does, ends in a sentence, and so does a training that starts from
+    it (``--finetune-from-model``, ``--restore-file``) or goes on.
 
     With another dictionary of the same size a model would translate into nonsense, and nothing would tell.
 
@@ -30,6 +32,7 @@ def keep_dictionary_checksums() -> None:
     """
     replace_once(Dictionary, "add_from_file", _with_checksum)
     replace_once(Trainer, "state_dict", _with_dictionaries)
+    replace_once(Trainer, "load_checkpoint", _starting_with_the_same)
     replace_once(checkpoint_utils, "load_checkpoint_to_cpu", _noting_checksums)
     replace_once(checkpoint_utils, "load_model_ensemble_and_task", _comparing_checksums)
 
@@ -65,19 +68,39 @@ def _noting_checksums(load_checkpoint_to_cpu: Callable) -> Callable:
 
 def _comparing_checksums(load_model_ensemble_and_task: Callable) -> Callable:
     def load(filenames: Sequence[str], arg_overrides: Any = None, task: Any = None, *args: Any, **kwargs: Any) -> Any:
-        token = _loaded.set([])
-        try:
-            loaded = load_model_ensemble_and_task(filenames, arg_overrides, task, *args, **kwargs)
+        with _loading():
+            try:
+                loaded = load_model_ensemble_and_task(filenames, arg_overrides, task, *args, **kwargs)
+            except RuntimeError:
+                # Its embeddings are of another size, as a dictionary may be.
+                _refuse_others(task)
+                raise
             _refuse_others(loaded[2])
-        except RuntimeError:
-            # Its embeddings are of another size, as a dictionary may be.
-            _refuse_others(task)
-            raise
-        finally:
-            _loaded.reset(token)
         return loaded
 
     return load
+
+
+def _starting_with_the_same(load_checkpoint: Callable) -> Callable:
+    def load(self: Trainer, filename: str, *args: Any, **kwargs: Any) -> Any:
+        with _loading():
+            try:
+                return load_checkpoint(self, filename, *args, **kwargs)
+            finally:
+                # Before whatever fairseq says where its embeddings are of another size.
+                _refuse_others(self.task)
+
+    return load
+
+
+@contextlib.contextmanager
+def _loading() -> Iterator[None]:
+    """Notes what is loaded meanwhile."""
+    token = _loaded.set([])
+    try:
+        yield
+    finally:
+        _loaded.reset(token)
 
 
 def _refuse_others(task: Any) -> None:
@@ -87,7 +110,8 @@ def _refuse_others(task: Any) -> None:
         for side in checksums_of_path.keys() & checksums.keys():
             if checksums_of_path[side] != checksums[side]:
                 raise InputError(
-                    f"{path} was trained with another dictionary of the {side} side: give the data of its training"
+                    f"{path} was trained with another dictionary of the {side} side: give the data of its training, or "
+                    f"new text prepared with its dictionaries (fairseq-preprocess --srcdict FILE --tgtdict FILE)"
                 )
 
 

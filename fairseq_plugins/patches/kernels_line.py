@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import omegaconf
 import torch
 from fairseq.distributed import utils as distributed_utils
 
+from ..kernels import BACKEND_VARIABLE, comparison
 from ..kernels.summary import summary, summary_on_gpus
 from .replacing import replace_once
 
@@ -36,5 +38,7 @@ def _saying_kernels(call_main: Callable) -> Callable:
 
 def _line(common: omegaconf.DictConfig) -> str:
     if torch.cuda.is_available() and not common.cpu:
+        if not os.environ.get(BACKEND_VARIABLE):
+            comparison.ensure()
         return summary_on_gpus()
     return summary(torch.float16 if common.fp16 else torch.bfloat16 if common.bf16 else torch.float32)

@@ -17,7 +17,7 @@ from tests.conftest import TranslationData
 from .unpatched import needless, original_of
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_checkpoints_are_copied_without_assertions(tiny_translation_data: TranslationData, tmp_path: Path) -> None:
     """In a command of fairseq's own, to which nobody but us can say so."""
     options = ["--arch", "recurrent_seq2seq", "--optimizer", "sgd", "--lr", "0.1", "--max-update", "1"]

@@ -18,19 +18,24 @@ from fairseq.tasks import FairseqTask
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_plugins.patches.batches import end_data_workers_with_their_epoch, keep_last_batch
+from fairseq_plugins.patches.batches import (
+    end_data_threads_before_the_process,
+    end_data_workers_with_their_epoch,
+    keep_last_batch,
+)
 from fairseq_plugins.tasks.streaming_language_modeling import (
     StreamingLanguageModelingConfig,
     StreamingLanguageModelingTask,
 )
 from fairseq_plugins.tasks.streams import Text
+from tests.commands import run_command
 
 from .unpatched import for_fairseq_fixed, needless
 
 EPOCHS = 4
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     lengths=st.lists(st.integers(1, 12), max_size=60),
     max_sentences=st.none() | st.integers(1, 20),
@@ -163,3 +168,36 @@ def test_workers_end_with_an_epoch_of_streams(without_collection: None) -> None:
         task.get_batch_iterator(text, max_sentences=2, num_workers=1, epoch=epoch) for epoch in range(1, EPOCHS + 1)
     )
     assert left_after(iterators, 0) == 0
+
+
+# A training that stops in the middle of an epoch, or whose last batch is still being let go of.
+STOPS = """
+import sys, time
+from fairseq.data.iterators import BufferedIterator
+{patch}
+
+class Batches:
+    def __len__(self):
+        return 9
+
+    def __iter__(self):
+        try:
+            yield from range({batches})
+        finally:
+            time.sleep(0.3)
+            print("let go")
+
+iterator = BufferedIterator(2, Batches())
+assert next(iterator) == 0
+time.sleep(0.1)
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("batches", [9, pytest.param(1, marks=pytest.mark.slow)])
+def test_threads_end_before_the_process(batches: int) -> None:
+    name = end_data_threads_before_the_process.__name__
+    patch = f"from fairseq_plugins.patches.batches import {name}; {name}()"
+    assert run_command(["python", "-c", STOPS.format(patch=patch, batches=batches)]).stdout == "let go\n"
+    unpatched = run_command(["python", "-c", STOPS.format(patch="", batches=batches)], status=None)
+    assert unpatched.stdout == "", needless(end_data_threads_before_the_process)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from fairseq.search import DiverseBeamSearch
+from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from fairseq_plugins.patches.decoding import (
@@ -18,7 +20,10 @@ from fairseq_plugins.patches.decoding import (
     avoid_transformer_fast_path,
     repair_alignments,
     repair_diverse_beam_search,
+    search_among_few_tokens,
 )
+from tests.models.tasks import WORDS, make_task
+from tests.models.test_recurrent_seq2seq import make_model as make_recurrent
 
 from .unpatched import fault_of, needless, original_of
 
@@ -58,6 +63,26 @@ def test_fairseq_knows_the_sentences_of_the_first_batch_alone(unpatch: Callable[
     unpatch(DiverseBeamSearch, "step")
     with fault_of(repair_diverse_beam_search, IndexError):
         steps([7, 3, 11], [0])
+
+
+def test_fairseq_passes_over_the_whole_vocabulary(unpatch: Callable[[object, str], None]) -> None:
+    model = make_recurrent()
+    shapes: list[torch.Size] = []
+    task = SimpleNamespace(target_dictionary=make_task().target_dictionary)
+    sample = {"net_input": {"src_tokens": torch.tensor([[5, 6, 2]])}}
+
+    def generate() -> None:
+        shapes.clear()
+        generator = FairseqTask.build_generator(task, [model], SimpleNamespace(beam=2, max_len_b=4))
+        step = generator.search.step
+        generator.search.step = lambda number, lprobs, *rest: shapes.append(lprobs.shape) or step(number, lprobs, *rest)
+        generator.generate([model], sample)
+
+    generate()
+    assert {shape[-1] for shape in shapes} == {4 + 2 * 2}, "special symbols, and two beams of words"
+    unpatch(FairseqTask, "build_generator")
+    generate()
+    assert {shape[-1] for shape in shapes} == {WORDS}, needless(search_among_few_tokens)
 
 
 PADDING = 1

@@ -44,3 +44,25 @@ def test_another_dictionary_is_refused(
         checkpoint_utils.load_model_ensemble_and_task([path], {"data": str(other_data)})
     except Exception:  # whatever fairseq says of it
         pytest.fail(needless(keep_dictionary_checksums))
+
+
+def test_a_training_does_not_start_with_another_dictionary(
+    tiny_translation_data: TranslationData, other_data: Path, tmp_path: Path, unpatch: Callable[[object, str], None]
+) -> None:
+    first = tmp_path / "first"
+    train_in_process(tiny_translation_data.separate, *TINY_LSTM, "--max-update", "1", "--save-dir", first)
+    further = [other_data, *TINY_LSTM, "--max-update", "2", "--save-dir"]
+    for start in ("--finetune-from-model", "--restore-file"):
+        with pytest.raises(InputError, match="another dictionary of the target side: give the data of its training"):
+            train_in_process(*further, tmp_path / "second", start, first / "checkpoint_last.pt")
+    with pytest.raises(InputError, match="another dictionary of the target side"):
+        train_in_process(*further, first)  # goes on
+    train_in_process(
+        *(tiny_translation_data.separate, *TINY_LSTM, "--max-update", "2", "--save-dir", tmp_path / "third"),
+        *("--finetune-from-model", first / "checkpoint_last.pt"),
+    )
+    unpatch(Trainer, "load_checkpoint")
+    try:
+        train_in_process(*further, tmp_path / "second", "--finetune-from-model", first / "checkpoint_last.pt")
+    except Exception:  # whatever fairseq says of it
+        pytest.fail(needless(keep_dictionary_checksums))

@@ -11,7 +11,8 @@ from fairseq.distributed import utils as distributed_utils
 from fairseq_cli import generate, train
 from omegaconf import OmegaConf
 
-from fairseq_plugins.kernels import BACKEND_VARIABLE
+from fairseq_plugins.kernels import BACKEND_VARIABLE, verdicts
+from fairseq_plugins.kernels.verdicts import Verdict
 from fairseq_plugins.patches import kernels_line
 from fairseq_plugins.patches.kernels_line import say_kernels
 
@@ -36,9 +37,14 @@ def test_a_training_says_which_kernels_it_runs_on(
     assert said(caplog, main=generate.main) == []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert said(caplog) == ["kernels: C++ (MC-RNN, attention, scan)"]
-    assert said(caplog, cpu=False) == ["kernels: PyTorch operations, on GPUs"]
+    compared: list[bool] = []
+    monkeypatch.setattr(kernels_line.comparison, "ensure", lambda: compared.append(True))
+    monkeypatch.setattr(verdicts, "of_this_machine", lambda: {"multi_channel": {"cuda_graph": Verdict(0.1)}})
+    line = "kernels: cuda_graph (MC-RNN), PyTorch operations (attention, scan), on GPUs"
+    assert said(caplog, cpu=False) == [line] and compared == [True]
     monkeypatch.setenv(BACKEND_VARIABLE, "triton")
-    assert said(caplog, cpu=False) == ["kernels: triton where it can, on GPUs"]
+    line = "kernels: cuda_graph (MC-RNN), PyTorch operations (attention), triton (scan), on GPUs"
+    assert said(caplog, cpu=False) == [line] and compared == [True], "whoever names one waits for nothing"
     monkeypatch.setenv(BACKEND_VARIABLE, "reference")
     assert said(caplog) == ["kernels: reference (MC-RNN, attention, scan)"]
 

@@ -38,7 +38,7 @@ def impossible(lprobs: Tensor) -> list[set[int]]:
     return [set(row.eq(-torch.inf).nonzero().flatten().tolist()) for row in lprobs]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.data(), st.integers(1, 4), st.integers(0, LONGEST), st.integers(1, 4))
 def test_what_would_repeat_is_forbidden_and_nothing_else(data: st.DataObject, size: int, step: int, count: int) -> None:
     rows = data.draw(st.lists(st.lists(words, min_size=step, max_size=step), min_size=count, max_size=count))
