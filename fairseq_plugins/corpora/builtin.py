@@ -12,6 +12,7 @@ import tarfile
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 from fairseq_plugins.errors import InputError, report_input_errors
 from fairseq_plugins.files import atomic_directory
@@ -29,6 +30,10 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 """Of the tables of labelled texts, ``train.tsv`` and so on, whose first lines name them."""
 TASKS = (*SUFFIXES, TEXT, *COLUMNS)
 
+HELD_OUT = "translation_held_out.tsv"
+PLAIN = "plain"
+"""The kind of a held-out pair of at most six words."""
+
 _TEXTS = resources.files(__package__) / "builtin_texts"
 
 
@@ -41,6 +46,21 @@ def read(task: str) -> dict[str, str]:
             assert content is not None, "it is a file"
             texts[member.name] = content.read().decode("utf-8")
     return texts
+
+
+class HeldOutPair(NamedTuple):
+    """A German sentence that was written by hand, as its English is."""
+
+    kind: str
+    """:data:`PLAIN`, or ``other``."""
+    source: str
+    reference: str
+
+
+def held_out() -> list[HeldOutPair]:
+    """Pairs beside the corpus for translation, of its words, which no file of it holds: plain ones first."""
+    _, *rows = (_TEXTS / HELD_OUT).read_text(encoding="utf-8").splitlines()
+    return [HeldOutPair(*row.split("\t")) for row in rows]
 
 
 def write(task: str, output: Path) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from fairseq_plugins.corpora.subwords import SubwordModel
 from fairseq_plugins.corpora.tokenizers import Tokenizer
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.symbols import UNKNOWN
 
 
@@ -16,6 +17,7 @@ def list_of_texts(function: str, texts: Iterable[str]) -> list[str]:
 
     Raises:
         TypeError: they are one text, whose letters would be taken for texts, or one of them is no text.
+        InputError: one of them has half a character.
     """
     if isinstance(texts, str):
         raise TypeError(f"{function} takes a list of texts: {function}([{texts!r}])")
@@ -23,6 +25,13 @@ def list_of_texts(function: str, texts: Iterable[str]) -> list[str]:
     for index, text in enumerate(listed):
         if not isinstance(text, str):
             raise TypeError(f"{function}: text {index} of the list (from 0) is {text!r}, not a text (str)")
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"{function}: text {index} of the list (from 0) has half a character, {text[error.start]!a}, without "
+                f"its other half; remove it"
+            ) from None
     return listed
 
 

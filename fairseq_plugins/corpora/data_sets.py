@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairseq_plugins.command_parser import Command, CommandParser
+from fairseq_plugins.corpora.audio_data_sets import AUDIO_SETS
 from fairseq_plugins.corpora.labelled_lines import labelled_lines
 from fairseq_plugins.corpora.labelled_tables import read_table
 from fairseq_plugins.corpora.labelled_texts import (
@@ -28,6 +29,7 @@ from fairseq_plugins.corpora.labelled_texts import (
     prepare,
 )
 from fairseq_plugins.corpora.lines import read_aligned, text_writer
+from fairseq_plugins.corpora.reading_data_sets import READING_SETS
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 
@@ -376,6 +378,8 @@ PREPARATIONS = {
     "copy_memory": Command("corpora.generated_sequences", "the copy memory problem", "copy_memory"),
     "pixels": Command("corpora.generated_sequences", "MNIST's digits, pixel by pixel", "pixels"),
     **{name: Command("corpora.data_sets", data_set.summary, name) for name, data_set in DATA_SETS.items()},
+    **{name: Command("corpora.reading_data_sets", one.summary, name) for name, one in READING_SETS.items()},
+    **{name: Command("corpora.audio_data_sets", one.summary, name) for name, one in AUDIO_SETS.items()},
 }
 """What ``fairseq-plugins prepare`` knows: a user's own text, data sets with steps of their own, the table's rows."""
 

@@ -99,10 +99,7 @@ def parser() -> CommandParser:
     options = CommandParser(
         "prepare gigaword",
         "Prepares Gigaword headlines (Rush et al. 2015) for fairseq: article -> title.",
-        (
-            "--input sumdata --output work/gigaword/data",
-            "--input sumdata --joined-dictionary --output work/gigaword_joined/data",
-        ),
+        ("--input sumdata --output work/gigaword/data",),
     )
     options.add_argument(
         "--input",
@@ -122,7 +119,9 @@ def parser() -> CommandParser:
         metavar="N",
         help="types of each dictionary, fairseq's 4 special symbols among them; default: %(default)s",
     )
-    options.add_argument("--joined-dictionary", action="store_true", help="one dictionary for both sides (DPN-S2S)")
+    options.add_argument(
+        "--joined-dictionary", action="store_true", help="one dictionary for both sides (for --share-all-embeddings)"
+    )
     options.add_argument(
         "--max-length",
         type=int,

@@ -4,7 +4,8 @@
 
 Makes the same tokens as fairseq's examples/translation/prepare-iwslt14.sh: Moses tokens, training pairs of 1 to 175
 tokens and a ratio of at most 1.5, lower case, every 23rd of them for validation, five TED sets together for testing.
-BPE is learned on the training pairs alone.
+BPE is learned on the training pairs alone. ``--max-length 50`` is the preparation of Ranzato et al. (2016), of about
+153,000 training pairs, whose numbers MC-RNN's paper gives.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ MIRRORS = (
 TEST_SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 """In the order in which fairseq's test set has them."""
 PAIRS = {"train": 160_239, "valid": 7_283, "test": 6_750}
-"""What the whole archive gives."""
+"""What the whole archive gives with the default limits."""
+MAX_LENGTH, VALID_EVERY = 175, 23
 
 UNPACKED_GIGABYTES = 1.0
 """Several times what the official archive holds."""
@@ -202,6 +204,7 @@ def parser() -> CommandParser:
         (
             "--output work/iwslt14_de_en/data",
             "--archive de-en.tgz --bpe subword-nmt --bpe-size 10000 --output work/iwslt14_10k/data",
+            "--archive de-en.tgz --max-length 50 --output work/iwslt14_short/data",
             "--tokenized DIR --output work/iwslt14_de_en/data",
         ),
     )
@@ -214,6 +217,21 @@ def parser() -> CommandParser:
     )
     options.add_argument("--sha256", metavar="HEX", help="the checksum that the archive must have")
     options.add_argument("--allow-partial", action="store_true", help="take an archive with other numbers of pairs")
+    options.add_argument(
+        "--max-length",
+        type=int,
+        default=MAX_LENGTH,
+        metavar="N",
+        help="training pairs with more tokens on a side are dropped (default: %(default)s, as fairseq's script; "
+        "50 as Ranzato et al. 2016)",
+    )
+    options.add_argument(
+        "--valid-every",
+        type=int,
+        default=VALID_EVERY,
+        metavar="N",
+        help="every Nth training pair is held out as the development set (default: %(default)s)",
+    )
     options.add_argument(
         "--separate-dictionaries", action="store_true", help="a dictionary for each side, though the BPE is joint"
     )
@@ -229,6 +247,9 @@ def main(arguments: Sequence[str]) -> None:
     check_bpe_arguments(parser(), options)
     if options.tokenized and (options.sha256 or options.allow_partial):
         parser().error("--sha256 and --allow-partial are for an archive, not for --tokenized")
+    has_own_limits = (options.max_length, options.valid_every) != (MAX_LENGTH, VALID_EVERY)
+    if options.tokenized and has_own_limits:
+        parser().error("--max-length and --valid-every are for an archive: --tokenized has been cleaned and divided")
     output = Path(options.output)
     refuse_colon(output, "--output")  # before anything is downloaded into it
     common = {
@@ -264,14 +285,15 @@ def main(arguments: Sequence[str]) -> None:
         write_raw_text(extract(archive, Path(temporary) / "archive", options.max_unpacked), raw)
         steps = PairsPreparation(
             min_length=1,
-            max_length=175,
+            max_length=options.max_length,
             ratio=1.5,
-            valid_every=23,
+            valid_every=options.valid_every,
             origin={"archive": archive.name, "sha256": checksum, "test": "right single quotation marks → apostrophes"},
             **common,
         )
         inputs = {split: side_files(raw / split, LANGUAGES) for split in ("train", "test")}
-        prepare(steps, inputs, output, options.workers, None if options.allow_partial else _check_complete)
+        is_checked = not (options.allow_partial or has_own_limits)
+        prepare(steps, inputs, output, options.workers, _check_complete if is_checked else None)
 
 
 def _check_complete(kept: dict[str, int]) -> None:

@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.labelled_texts import (
@@ -22,19 +25,31 @@ from fairseq_plugins.corpora.labelled_texts import (
 from fairseq_plugins.corpora.lines import read_sentences
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS, note_moses_rules
 from fairseq_plugins.errors import InputError, nearest
+from fairseq_plugins.files import read_lines
 from fairseq_plugins.languages import moses_language
 
 VALID_SHARE = 0.1
 """Of the training set, where no validation set is given."""
 
 
-def read_table(paths: Sequence[Path], columns: Sequence[str], separator: str | None) -> Iterator[tuple[str, list[str]]]:
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+
+
+def read_table(
+    paths: Sequence[Path],
+    columns: Sequence[str],
+    separator: str | None,
+    is_quoted: bool = False,
+    remedy: str = "leave out --quoted",
+) -> Iterator[tuple[str, list[str]]]:
     """The values of some columns, with their places, of tables or files of JSON lines.
 
     Args:
         paths: the files.
         columns: names, which the first line of a table has, or all numbers, from 1: then there is no such line.
         separator: between columns; None for JSON lines.
+        is_quoted: whether a field may be between quotation marks, those inside it doubled, as CSV has it.
+        remedy: what to do where such marks are missing, as at the end of a file that was cut short.
 
     Raises:
         InputError: a column is missing or there twice, a line has more columns than the first one, a line is no JSON,
@@ -45,18 +60,18 @@ def read_table(paths: Sequence[Path], columns: Sequence[str], separator: str | N
         raise InputError(f"the columns {', '.join(columns)}: the first column is 1, not 0")
     for path in paths:
         places: list[int] | None = [int(name) - 1 for name in columns] if by_number else None
-        for number, line in enumerate(read_sentences(path), 1):
-            place = f"{path}, line {number}"
-            if separator is None:
-                yield place, [_json_value(place, line, name) for name in columns]
-                continue
-            cells = line.split(separator)
-            if number == 1:
+        if separator is None:
+            for number, line in enumerate(read_sentences(path), 1):
+                place = f"{path}, line {number}"
+                yield place, [json_text(place, name, json_member(place, line, name)) for name in columns]
+            continue
+        width = 0
+        for place, cells in _rows(path, separator, is_quoted, remedy):
+            if not width:
                 width = len(cells)
             elif len(cells) > width:
-                raise InputError(
-                    f"{place}: the line has {len(cells)} columns, and the first line {width}; a text must have no tab"
-                )
+                hint = "a text must have no tab" if separator == "\t" else remedy
+                raise InputError(f"{place}: the line has {len(cells)} columns, and the first line {width}; {hint}")
             if places is None:
                 for name in columns:
                     if name not in cells:
@@ -78,7 +93,45 @@ def read_table(paths: Sequence[Path], columns: Sequence[str], separator: str | N
             yield place, [cells[index] for index in places]
 
 
-def _json_value(place: str, line: str, name: str) -> str:
+def _rows(path: Path, separator: str, is_quoted: bool, remedy: str) -> Iterator[tuple[str, list[str]]]:
+    """The fields of each row, with its place."""
+    if not is_quoted:
+        for number, line in enumerate(read_sentences(path), 1):
+            yield f"{path}, line {number}", line.split(separator)
+        return
+    # Between quotation marks a carriage return is a part of the text.
+    rows = csv.reader((line + "\n" for line in read_lines(path)), delimiter=separator, strict=True)
+    try:
+        for cells in rows:
+            if cells:  # a blank line is no row
+                yield f"{path}, line {rows.line_num}", cells
+    except csv.Error as error:
+        raise InputError(f"{path}, line {rows.line_num}: not quoted as CSV is ({error}); {remedy}") from None
+
+
+def warn_of_quotes(rows: Iterable[tuple[str, list[str]]]) -> Iterator[tuple[str, list[str]]]:
+    """The same rows. Where fields look quoted as CSV's are, a warning says so after the last one."""
+    count, first = 0, ""
+    for place, values in rows:
+        quoted = list(filter(None, map(_QUOTED.fullmatch, values)))
+        # A text may be a quotation; inside of it nothing is doubled, and the label beside it is none.
+        if len(quoted) == len(values) or any('""' in match[1] for match in quoted):
+            count += 1
+            first = first or place
+        yield place, values
+    if count:
+        print(
+            f"warning: {first}: a field between quotation marks, as in CSV ({count:,} rows in all have some), and the "
+            f"marks are taken for text; --quoted takes them off"
+        )
+
+
+def json_member(place: str, line: str, name: str) -> Any:
+    """What a line of JSON has under a name.
+
+    Raises:
+        InputError: the line is no JSON, or there is no such name; the message begins with ``place``.
+    """
     try:
         values = json.loads(line)
     except ValueError as error:
@@ -86,7 +139,15 @@ def _json_value(place: str, line: str, name: str) -> str:
     if not isinstance(values, dict) or name not in values:
         hint = nearest(name, values) if isinstance(values, dict) else ""
         raise InputError(f"{place}: there is no '{name}'{hint}")
-    value = values[name]
+    return values[name]
+
+
+def json_text(place: str, name: str, value: Any) -> str:
+    """A string or a number of JSON, which stands under a name, as text.
+
+    Raises:
+        InputError: it is something else, or has half a character; the message begins with ``place``.
+    """
     if isinstance(value, bool):
         # As the file has it, not as Python does.
         return json.dumps(value)
@@ -119,6 +180,9 @@ def parser() -> CommandParser:
     options.add_argument("--test", type=Path, metavar="FILE")
     options.add_argument("--format", choices=("tsv", "jsonl"), default="tsv", help="default: tsv")
     options.add_argument(
+        "--quoted", action="store_true", help='fields of the table may be quoted as in CSV: "He said ""yes"""'
+    )
+    options.add_argument(
         "--text",
         action="append",
         required=True,
@@ -144,6 +208,8 @@ def main(arguments: Sequence[str]) -> None:
     options = parser().parse_args(arguments)
     separator = "\t" if options.format == "tsv" else None
     tags = options.tags or []
+    if options.quoted and separator is None:
+        raise InputError("--quoted is for tables, and JSON lines have their own quotation marks; leave it out")
     if tags and len(tags) != len(options.text):
         raise InputError(f"{len(tags)} columns of tags for {len(options.text)} of texts; give one for each")
     if options.group and tags:
@@ -154,7 +220,8 @@ def main(arguments: Sequence[str]) -> None:
     count = len(options.text)
 
     def read(paths: Sequence[Path]) -> Iterator[Example]:
-        for place, values in read_table(paths, columns, separator):
+        rows = read_table(paths, columns, separator, options.quoted)
+        for place, values in rows if options.quoted or separator is None else warn_of_quotes(rows):
             label, of_tags = values[count].strip(), tuple(values[count + 1 : count + 1 + len(tags)])
             # A question may be its own number.
             group = " ".join(values[-1].split()) if options.group else ""
@@ -169,12 +236,14 @@ def main(arguments: Sequence[str]) -> None:
         tokenizer=options.tokenizer,
         language=moses_language(options.language),
         lowercase=options.lowercase,
+        normalization=["nfc"],
         valid_share=None if options.valid else options.valid_share,
         is_ranking=options.group is not None,
         has_tags=bool(tags),
         label=options.label,
         group=options.group,
         tag_columns=tags,
+        is_quoted=options.quoted,
         metric="ranking" if options.group else "accuracy",
         **common_choices(options),
     )

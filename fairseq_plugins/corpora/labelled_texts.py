@@ -18,19 +18,18 @@ import dataclasses
 import functools
 import os
 import random
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairseq_plugins.corpora.codec import Codec
+from fairseq_plugins.corpora.dictionary import by_count, count_words, word_entries
 from fairseq_plugins.corpora.lines import map_lines, text_writer
 from fairseq_plugins.corpora.pipeline import Run, add_run_arguments, checksum
 from fairseq_plugins.corpora.preparation import Preparation, result
-from fairseq_plugins.corpora.tokenizers import TOKENIZERS, Tokenizer
+from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Tokenizer
 from fairseq_plugins.errors import InputError, nearest
-from fairseq_plugins.files import read_lines
-from fairseq_plugins.symbols import SPECIAL_SYMBOLS, SYMBOLS, UNKNOWN, check_symbols
+from fairseq_plugins.symbols import SYMBOLS, UNKNOWN, check_symbols
 
 
 class Example(NamedTuple):
@@ -70,6 +69,8 @@ class LabelledTextsPreparation(Preparation):
     escape: bool = False
     """Whether tokens write what the tokenizer calls special in its own way (``-lrb-``)."""
     lowercase: bool = False
+    normalization: list[str] = dataclasses.field(default_factory=list)
+    """What is done to text before tokenisation (``nfc``)."""
     max_length: int | None = None
     """Texts are cut after so many tokens."""
     dictionary_size: int | None = None
@@ -95,6 +96,8 @@ class LabelledTextsPreparation(Preparation):
     group: str | None = None
     """The column of the questions' numbers, where there are several columns."""
     tag_columns: list[str] = dataclasses.field(default_factory=list)
+    is_quoted: bool = False
+    """Fields of the table were quoted, as CSV's are."""
     vectors_checksum: str | None = None
     metric: str = dataclasses.field(default="accuracy", kw_only=True)
     labels: list[str] = result(list)
@@ -107,13 +110,7 @@ class LabelledTextsPreparation(Preparation):
                 raise InputError(f"unknown {name} {value!r}: choose one of {', '.join(choices)}")
         if len(self.texts) not in (1, 2):
             raise InputError(f"{len(self.texts)} texts: an example has one text or two")
-        for name in ("max_length", "dictionary_size", "min_count", "valid_count"):
-            if (value := getattr(self, name)) is not None and value <= 0:
-                raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive")
-        if self.dictionary_size is not None and self.dictionary_size <= SPECIAL_SYMBOLS:
-            raise InputError(
-                f"a dictionary of {self.dictionary_size} types has no words: {SPECIAL_SYMBOLS} are fairseq's own"
-            )
+        self.check_counts("max_length", "dictionary_size", "min_count", "valid_count")
         if self.valid_share is not None and not 0 < self.valid_share < 1:
             raise InputError(f"valid-share is {self.valid_share}: it must be between 0 and 1")
 
@@ -139,7 +136,11 @@ class LabelledTextsPreparation(Preparation):
         """Text ↔ what fairseq reads."""
         # As the record has it: those of earlier versions gave Moses names as they were.
         language = self.language.split("_")[0]
-        return Codec(Tokenizer(language, self.tokenizer, self.escape, self.lowercase, moses_language=language))
+        return Codec(
+            Tokenizer(
+                language, self.tokenizer, self.escape, self.lowercase, self.normalization, moses_language=language
+            )
+        )
 
     def encode(self, text: str) -> str:
         """New text → tokens, as those of the corpus."""
@@ -149,6 +150,8 @@ class LabelledTextsPreparation(Preparation):
         """The corpus's own text → tokens."""
         if self.given == "raw":
             return self.encode(text)
+        for name in self.normalization:
+            text = NORMALIZATIONS[name](text)
         return self._cut(text.lower() if self.lowercase else text)
 
     def _cut(self, tokens: str) -> str:
@@ -291,10 +294,8 @@ class LabelledTextsRun(Run[LabelledTextsPreparation]):
         units = [example.group if steps.is_ranking else number for number, example in enumerate(examples)]
         distinct = list(dict.fromkeys(units))
         count = steps.valid_count or max(1, round(len(distinct) * (steps.valid_share or 0)))
-        if count >= len(distinct):
-            what = "questions" if steps.is_ranking else "examples"
-            raise InputError(f"{count:,} of {len(distinct):,} {what} for validation leave none for training")
-        chosen = {distinct[index] for index in random.Random(steps.seed).sample(range(len(distinct)), count)}
+        what = "questions" if steps.is_ranking else "examples"
+        chosen = {distinct[index] for index in drawn(count, len(distinct), steps.seed, what)}
         parts: tuple[list[Example], list[Example]] = [], []
         for unit, example in zip(units, examples, strict=True):
             parts[unit in chosen].append(example)
@@ -303,24 +304,22 @@ class LabelledTextsRun(Run[LabelledTextsPreparation]):
     def _write_dictionary(self, folder: Path, splits: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
         """``dictionary/``; returns the number of lines of each."""
         steps, tokens = self.preparation, folder / "tokens"
-        words = _counted(tokens / f"train.{column}" for column in steps.inputs)
-        listed = [word for word, count in sorted(words.items(), key=_by_count) if count >= steps.min_count]
-        if steps.dictionary_size is not None:
-            listed = listed[: steps.dictionary_size - SPECIAL_SYMBOLS]
-        if self._vectors is not None:
-            held_out = _counted(tokens / f"{name}.{c}" for name in splits if name != "train" for c in steps.inputs)
-            missing = set(held_out) - set(listed)
-            listed += sorted(missing & words_of_vectors(self._vectors))
-        if not listed:
-            raise InputError(
-                f"no word occurs {steps.min_count:,} times in the training texts, so that all would be unknown: give a "
-                f"smaller --min-count"
+        held_out = [tokens / f"{name}.{column}" for name in splits if name != "train" for column in steps.inputs]
+        files = {
+            "text": word_entries(
+                [tokens / f"train.{column}" for column in steps.inputs],
+                held_out,
+                steps.min_count,
+                steps.dictionary_size,
+                self._vectors,
             )
-        files = {"text": [(word, words[word]) for word in listed]}
-        label_counts = _counted([folder / "raw" / "train.label"])
+        }
+        label_counts = count_words([folder / "raw" / "train.label"])
         files["label"] = [(label, label_counts[label]) for label in labels]
         if steps.has_tags:
-            files["tags"] = sorted(_counted(tokens / f"train.{column}" for column in steps.tags).items(), key=_by_count)
+            files["tags"] = sorted(
+                count_words(tokens / f"train.{column}" for column in steps.tags).items(), key=by_count
+            )
         (folder / "dictionary").mkdir()
         for name, entries in files.items():
             with text_writer(folder / "dictionary" / f"{name}.txt") as stream:
@@ -337,7 +336,7 @@ class LabelledTextsRun(Run[LabelledTextsPreparation]):
         }
         for column, (dictionary, part) in columns.items():
             arguments = ["--only-source", "--srcdict", f"dictionary/{dictionary}.txt"]
-            for option, names in _prefixes(splits).items():
+            for option, names in split_prefixes(splits).items():
                 arguments += [option, ",".join(f"{part}/{name}.{column}" for name in names)]
             # A dictionary that is filled up would have labels that nobody gave.
             arguments += ["--padding-factor", "1"]
@@ -350,7 +349,18 @@ class LabelledTextsRun(Run[LabelledTextsPreparation]):
         return commands
 
 
-def _prefixes(splits: Sequence[str]) -> dict[str, list[str]]:
+def drawn(count: int, total: int, seed: int, what: str) -> list[int]:
+    """The places of ``count`` of ``total`` training units, which messages call ``what``, that are held out.
+
+    Raises:
+        InputError: none would be left for training.
+    """
+    if count >= total:
+        raise InputError(f"{count:,} of {total:,} {what} for validation leave none for training")
+    return random.Random(seed).sample(range(total), count)
+
+
+def split_prefixes(splits: Sequence[str]) -> dict[str, list[str]]:
     """fairseq-preprocess's options of prefixes, with the splits that each takes."""
     tests = sorted(name for name in splits if name.startswith("test"))
     options = {"--trainpref": ["train"], "--validpref": ["valid"], "--testpref": tests}
@@ -365,17 +375,6 @@ class _Encoding:
 
     def __call__(self, text: str) -> str:
         return self.steps.encode_given(text)
-
-
-def _counted(paths: Iterable[Path]) -> Counter[str]:
-    counts = Counter(token for path in paths for line in read_lines(path) for token in line.split())
-    counts.pop(UNKNOWN, None)
-    return counts
-
-
-def _by_count(entry: tuple[str, int]) -> tuple[int, str]:
-    word, count = entry
-    return -count, word
 
 
 def _check_tags(example: Example, side: int, text: str) -> None:
@@ -395,14 +394,9 @@ def check_labels(examples: Iterable[Example], labels: Sequence[str]) -> None:
         if example.label not in labels:
             hint = nearest(example.label, labels)
             raise InputError(
-                f"{example.place}: no training text has the label {example.label!r}{hint}; "
+                f"{example.place}: nothing in the training set has the label {example.label!r}{hint}; "
                 f"there are {', '.join(labels)}"
             )
-
-
-def words_of_vectors(path: Path) -> set[str]:
-    """The words of a file of vectors, one a line, with its numbers after it."""
-    return {line.split(" ", 1)[0] for line in read_lines(path)}
 
 
 def prepare(

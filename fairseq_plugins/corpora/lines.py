@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
+from fairseq_plugins.corpora.segments import is_test_set, read_test_set
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 
@@ -19,6 +20,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _BLOCK = 1 << 14
+_HEAD = 50
+"""Lines in which a file's first tag is."""
 
 _worker_function: Callable[[Any], Any]
 
@@ -26,20 +29,26 @@ _worker_function: Callable[[Any], Any]
 def side_files(prefix: str | os.PathLike[str], sides: tuple[str, str]) -> tuple[Path, Path]:
     """The files ``prefix.de`` and ``prefix.en`` of the sides ``de`` and ``en``, or ``prefix.de.gz`` and so on.
 
+    Test sets may be ``prefix.de.xml`` (IWSLT's), ``prefix-src.de.sgm`` and ``prefix-ref.en.sgm`` (WMT's).
+
     Raises:
         InputError: there is neither.
     """
 
     def file_of(side: str) -> Path:
         plain, packed = Path(f"{prefix}.{side}"), Path(f"{prefix}.{side}.gz")
-        if not plain.is_file() and not packed.is_file():
+        role = "src" if side == sides[0] else "ref"
+        marked_up = [Path(f"{prefix}{part}.{side}.{kind}") for part in ("", f"-{role}") for kind in ("sgm", "xml")]
+        # A pipe too: what reads it has a sentence for it.
+        paths = [path for path in (plain, packed, *marked_up) if path.exists() and not path.is_dir()]
+        if not paths:
             for end in (f".{other}{packing}" for other in sides for packing in ("", ".gz")):
                 if str(prefix).endswith(end) and Path(prefix).is_file():
                     short = str(prefix).removesuffix(end)
                     files = " and ".join(f"{short}.{other}" for other in sides)
                     raise InputError(f"{prefix}: a prefix is meant: {short}, which stands for {files}")
             raise InputError(f"{plain}: no such file, nor {packed.name}")
-        return plain if plain.is_file() else packed
+        return paths[0]
 
     source, target = sides
     return file_of(source), file_of(target)
@@ -66,6 +75,23 @@ def read_aligned(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
                 f"{paths[0]} has {counts[0]:,} lines and {path} has {count:,}: line n of one must belong to line n of "
                 f"the other"
             )
+
+
+def read_pairs(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
+    """As :func:`read_aligned`; of files that are test sets in SGML or XML their segments.
+
+    Raises:
+        InputError: as there, one file is such a set and another is none, or a file is markup of another kind.
+    """
+    heads = ["\n".join(itertools.islice(read_lines(path), _HEAD)) for path in paths]
+    are_sets = [is_test_set(path, head) for path, head in zip(paths, heads, strict=True)]
+    if not any(are_sets):
+        yield from read_aligned(paths)
+        return
+    if not all(are_sets):
+        marked_up, plain = paths[are_sets.index(True)], paths[are_sets.index(False)]
+        raise InputError(f"{marked_up} is SGML or XML, and {plain} is plain text: give both in one form")
+    yield from read_test_set(paths, ["\n".join(read_sentences(path)) for path in paths])
 
 
 def read_sentences(path: Path, errors: str = "strict") -> Iterator[str]:

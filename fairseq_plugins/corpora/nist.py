@@ -21,13 +21,11 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import lxml.etree
-import lxml.html
-
 from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments
+from fairseq_plugins.corpora.segments import Segment, refuse_repeated, segments_of
 from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import atomic_file
@@ -46,27 +44,9 @@ _SIDE_NAMES = (
     frozenset({"en", "eng", "english", "trg", "tgt", "target", "translation"}),
 )
 _MARKUP_FILE = {".sgm", ".sgml", ".xml"}
-_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>", re.IGNORECASE)
 _SEGMENT_TAG = re.compile(r"<(seg|s)\b", re.IGNORECASE)
 _YEAR = re.compile(r"(?<!\d)20(03|04|05|06|08|12)(?!\d)|(?:nist|mt)[^\d/]{0,6}(03|04|05|06|08|12)(?!\d)")
 _CATALOGUE_NUMBER = re.compile(r"ldc\d{4}[a-z]\d+")
-
-
-@dataclasses.dataclass(frozen=True)
-class Segment:
-    """One sentence of an evaluation set.
-
-    Attributes:
-        document: its document's ``docid``.
-        number: its ``id``.
-        text: in one line.
-        line: where it is in the file.
-    """
-
-    document: str
-    number: str
-    text: str
-    line: int
 
 
 class Reader:
@@ -120,41 +100,8 @@ class Reader:
 
 
 def read_segments(path: Path, reader: Reader) -> dict[str, list[Segment]]:
-    """The segments of a NIST set (SGML or XML, well-formed or not) by the system that its documents name.
-
-    A document belongs to its ``sysid`` or that of the set around it (``refid`` in newer sets), without one to ``""``.
-    """
-    text = _DECLARATION.sub("", reader.text(path))
-    try:
-        # HTML's parser, because these files leave out end tags, quotation marks and the escaping of &.
-        root = lxml.html.fromstring(text, parser=lxml.html.HTMLParser(huge_tree=True, remove_comments=True))
-    except (lxml.etree.ParserError, ValueError) as error:
-        raise InputError(f"{path}: neither SGML nor XML ({error})") from None
-    segments: dict[str, list[Segment]] = {}
-    for element in root.iter("seg", "s"):
-        document = next(element.iterancestors("doc"), None)
-        if document is None:
-            raise InputError(f"{path}, line {element.sourceline}: a segment outside of a <doc>")
-        system = document.get("sysid")
-        if system is None:
-            outer = next(document.iterancestors("refset", "tstset"), None)
-            system = "" if outer is None else outer.get("sysid") or outer.get("refid") or ""
-        words = " ".join("".join(_own_text(element)).split())
-        segment = Segment(document.get("docid", ""), element.get("id", "").strip(), words, element.sourceline)
-        segments.setdefault(system, []).append(segment)
-    if not segments:
-        raise InputError(f"{path}: it holds no <seg>; a source or reference set of NIST was expected")
-    return segments
-
-
-def _own_text(element: lxml.html.HtmlElement) -> Iterator[str]:
-    """The text of a segment without that of segments inside it: where end tags are missing, the next one is inside."""
-    yield element.text or ""
-    for child in element:
-        if child.tag not in ("seg", "s", "doc"):
-            if isinstance(child.tag, str):
-                yield from _own_text(child)
-            yield child.tail or ""
+    """The segments of a NIST set by the system that its documents name; see :func:`.segments_of`."""
+    return segments_of(path, reader.text(path))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,20 +138,20 @@ def read_evaluation_set(source: Path, references: Sequence[Path], count: int, re
     if len(systems) > 1:
         raise InputError(f"{source}: the documents of {len(systems)} systems, but a source set was expected")
     (segments,) = systems.values()
+    refuse_repeated(source, segments)
     keys = [(segment.document, segment.number) for segment in segments]
-    if len(set(keys)) < len(keys):
-        (document, number), _ = collections.Counter(keys).most_common(1)[0]
-        raise InputError(f"{source}: segment {number} of document {document} is there more than once")
-    translations: dict[str, tuple[Path, dict[tuple[str, str], Segment]]] = {}
+    translations: dict[str, tuple[Path, list[Segment]]] = {}
     for path in references:
         for system, translated in read_segments(path, reader).items():
             name = system or path.name
             if name in translations:
                 raise InputError(f"{path}: the reference {name} is in {translations[name][0]} too")
-            translations[name] = path, {(segment.document, segment.number): segment for segment in translated}
+            translations[name] = path, translated
     _check_count(source, list(translations), count)
     rows = []
-    for name, (path, by_key) in translations.items():
+    for name, (path, translated) in translations.items():
+        refuse_repeated(path, translated, name)
+        by_key = {(segment.document, segment.number): segment for segment in translated}
         for key in keys:
             if key not in by_key:
                 missing = "document" if all(document != key[0] for document, _ in by_key) else f"segment {key[1]} of"

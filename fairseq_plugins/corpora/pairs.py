@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_plugins.corpora.codec import Codec, Word
-from fairseq_plugins.corpora.lines import EachSide, map_lines, read_aligned, text_writer
+from fairseq_plugins.corpora.lines import EachSide, map_lines, read_aligned, read_pairs, text_writer
 from fairseq_plugins.corpora.pipeline import Run
 from fairseq_plugins.corpora.preparation import Preparation, result
 from fairseq_plugins.corpora.subwords import BPES, SUBWORD_MODELS, SubwordModel, learn_subwords
@@ -35,6 +35,8 @@ from fairseq_plugins.symbols import SPECIAL_SYMBOLS, check_symbols
 
 # Those of Moses' that sacrebleu's own tokenisation takes apart.
 _ESCAPE = re.compile("&(?:apos|#91|#93|#124);")
+# What a side may not be called: files are named after it.
+_ENDINGS = {"log": "logs, of fairseq too", "gz": "packed ones"}
 
 
 @dataclasses.dataclass
@@ -89,6 +91,11 @@ class PairsPreparation(Preparation):
             # fairseq writes and reads names like train.de-en.de
             if not re.fullmatch(r"\w+", language):
                 raise InputError(f"language {language!r}: use letters, digits and _ only, such as de or zh_CN")
+            if language in _ENDINGS:
+                raise InputError(
+                    f"language {language!r}: files that end in .{language} are {_ENDINGS[language]}; give the side "
+                    f"another name, such as {language}s"
+                )
         if self.source_lang == self.target_lang:
             raise InputError(f"source and target language are both {self.source_lang!r}: give each its own code")
         for name, choices in (
@@ -250,6 +257,8 @@ class PairsRun(Run[PairsPreparation]):
         """As :func:`prepare`; the files of a split are its source, its target, and further references."""
         super().__init__(preparation, inputs, output, workers)
         self.check = check
+        self._training_pairs: set[int] = set()
+        """Their hashes: a held-out pair is looked for among them."""
         self.languages = preparation.languages
         for split, paths in inputs.items():
             if len(paths) > 2:
@@ -313,10 +322,10 @@ class PairsRun(Run[PairsPreparation]):
                 ]
                 for name in counts
             }
-            kept = 0
+            kept = shared = 0
             empty = [0, 0]
             escapes: list[str] = []
-            for raw, tokens in map_lines(tokenize, read_aligned(paths), self.workers, f"tokens of {split}", "pairs"):
+            for raw, tokens in map_lines(tokenize, read_pairs(paths), self.workers, f"tokens of {split}", "pairs"):
                 counts[split]["read"] += 1
                 if not clean and (escape := _ESCAPE.search(raw[1])):
                     escapes.append(escape[0])
@@ -331,6 +340,10 @@ class PairsRun(Run[PairsPreparation]):
                 empty = [count + (not side) for count, side in zip(empty, tokens, strict=True)]
                 name = "valid" if clean and steps.valid_every is not None and kept % steps.valid_every == 0 else split
                 counts[name]["kept"] += 1
+                if name == "train":
+                    self._training_pairs.add(hash(tokens))
+                else:
+                    shared += hash(tokens) in self._training_pairs
                 for files, lines in zip(writers[name], (tokens, raw), strict=False):
                     for file, line in zip(files, lines, strict=True):
                         file.write(line + "\n")
@@ -339,6 +352,12 @@ class PairsRun(Run[PairsPreparation]):
                 raise InputError(f"{path}: all lines are empty")
             if count:
                 print(f"warning: {path}: {count:,} of {kept:,} lines are empty")
+        if shared:
+            name = "valid" if clean else split
+            print(
+                f"warning: {shared:,} of the {counts[name]['kept']:,} pairs of {name} are in the training set too, "
+                f"word for word: scores are higher for it"
+            )
         if escapes and steps.given == "raw" and steps.metric == "bleu":
             print(
                 f"warning: {paths[1]}: {len(escapes):,} of {kept:,} lines are Moses' tokens with escapes, such as "

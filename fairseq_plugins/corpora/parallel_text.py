@@ -18,7 +18,7 @@ from fairseq_plugins.corpora.tokenizers import TOKENIZERS, note_moses_rules
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.languages import MOSES, language_code, moses_language
 
-METRICS = ("bleu", "rouge")
+METRICS = ("bleu", "chrf", "ter", "rouge", "rouge_lsum", "exact_match", "cer")
 """Those that are known here; an extension may have others."""
 
 
@@ -47,9 +47,10 @@ def parser() -> CommandParser:
     )
     options.add_argument(
         "--source-normalization",
-        default="",
+        default="nfc",
         metavar="NAME[,NAME]",
-        help="of the source before tokenisation: nfkc (half-width letters and punctuation), simplified (Chinese)",
+        help="of the source before tokenisation: nfc (composed accents, the default), nfkc (half-width letters and "
+        "punctuation), simplified (Chinese); '' for nothing",
     )
     options.add_argument(
         "--moses-language",
@@ -58,7 +59,10 @@ def parser() -> CommandParser:
     )
     options.add_argument("--no-escape", action="store_true", help="Moses tokens with & < > ' \" | [ ] as they are")
     options.add_argument(
-        "--metric", default="bleu", metavar="NAME", help="bleu, rouge, or an extension's; default: %(default)s"
+        "--metric",
+        default="bleu",
+        metavar="NAME",
+        help=f"{', '.join(METRICS)}, or an extension's; default: %(default)s",
     )
     cleaning = options.add_argument_group("cleaning", "training pairs that are dropped, by tokens before BPE")
     cleaning.add_argument("--min-length", type=int, default=1, metavar="N", help="a side shorter; default: %(default)s")

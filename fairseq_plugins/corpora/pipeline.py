@@ -25,12 +25,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic
 
 from fairseq_plugins.corpora.preparation import PREPARATION, Preparation, Record
+from fairseq_plugins.cpus import available_cpus
 from fairseq_plugins.errors import CommandError, InputError, last_words, nearest
 from fairseq_plugins.fairseq_program import environment, python_command
 from fairseq_plugins.files import atomic_directory, locked, refuse_colon, sha256
 from fairseq_plugins.versions import versions
 
-PACKAGES = ("fairseq-fixed", "fairseq", "jieba", "opencc", "sacremoses", "sentencepiece", "subword-nmt")
+PACKAGES = (
+    *("fairseq-fixed", "fairseq", "jieba", "opencc", "sacremoses", "sentencepiece", "soundfile", "soxr", "subword-nmt"),
+)
 """Those that prepared data depend on; their versions go into its record."""
 
 # fairseq.data.indexed_dataset.MMapIndexedDataset: magic, version, type of the numbers, how many sentences; then the
@@ -251,7 +254,12 @@ def _check_binarized(folder: Path) -> None:
 
 
 def checksum(path: Path) -> str:
-    """That of a given file. Raises InputError where there is none."""
+    """That of a given file. Raises InputError where there is none, or it can be read only once."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(
+            f"{path}: a pipe, which is empty after it has been read once, and text is read several times; write it "
+            f"into a file"
+        )
     try:
         return sha256(path)
     except FileNotFoundError:
@@ -281,6 +289,6 @@ def note_other_sizes(preparation: Preparation, unit: str, sizes: Mapping[str, in
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of every command that prepares a corpus."""
     parser.add_argument(
-        "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes; default: the number of CPUs"
+        "--workers", type=int, default=available_cpus(), metavar="N", help="processes; default: a CPU each"
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="a new folder")

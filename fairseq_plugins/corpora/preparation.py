@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import sha256, write_json
+from fairseq_plugins.symbols import SPECIAL_SYMBOLS
 
 FORMAT = 1
 """The version of ``preparation.json``: raised when its meaning changes."""
@@ -44,6 +45,8 @@ class Preparation:
     """What a corpus of this kind is called."""
     examples: ClassVar[str] = "examples"
     """What is counted of a split."""
+    count: ClassVar[str] = "kept"
+    """Under which name ``splits`` has the number of these."""
 
     metric: str
     """The name of the metric that models of this corpus are scored by."""
@@ -68,6 +71,15 @@ class Preparation:
 
     def __post_init__(self) -> None:
         self._folder: Path | None = None
+
+    def check_counts(self, *names: str) -> None:
+        """Raises InputError where a field is there and not positive, or leaves no room for words in a dictionary."""
+        for name in names:
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise InputError(f"{name.replace('_', '-')} is {value}: it must be positive")
+            if name == "dictionary_size" and value is not None and value <= SPECIAL_SYMBOLS:
+                raise InputError(f"a dictionary of {value} types has no words: {SPECIAL_SYMBOLS} are fairseq's own")
 
     @classmethod
     def load(cls: type[Record], folder: str | os.PathLike[str]) -> Record:

@@ -50,6 +50,7 @@ class RunningTextPreparation(Preparation):
 
     kind = "running_text"
     title = "running text"
+    examples = count = "tokens"
 
     units: str = "words"
     """``words`` or ``characters``: what a token is."""
@@ -74,10 +75,7 @@ class RunningTextPreparation(Preparation):
             raise InputError(f"unknown tokenizer {self.tokenizer!r}: choose one of {', '.join(TOKENIZERS)}")
         if self.keeps_spaces and not (self.has_characters and self.tokenizer == "none"):
             raise InputError("spaces are kept among characters that no tokenizer has changed, and nowhere else")
-        if self.dictionary_size is not None and self.dictionary_size <= SPECIAL_SYMBOLS:
-            raise InputError(
-                f"a dictionary of {self.dictionary_size} types has no words: {SPECIAL_SYMBOLS} are fairseq's own"
-            )
+        self.check_counts("dictionary_size")
 
     def dictionaries(self) -> list[str]:
         return ["bin/dict.txt"]

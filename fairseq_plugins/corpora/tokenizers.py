@@ -11,9 +11,15 @@ from typing import Any
 
 from fairseq_plugins import languages
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.files import BYTE_ORDER_MARK
 
 TOKENIZERS = ("moses", "treebank", "tweet", "jieba", "none")
 
+_HEAD = re.compile(rf"^[\s{BYTE_ORDER_MARK}]+")
+# Zero-width and soft characters, which nobody sees.
+_NOTHING = re.compile(rf"[\s\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064{BYTE_ORDER_MARK}]*")
+# Moses looks for what follows an apostrophe, and finds the line's end; sacremoses has cut that off.
+_FINAL_APOSTROPHE = re.compile(r"(?<=[^\s'])(&apos;|')$")
 _FINAL_STOP = re.compile(r"(?<=[^\s.])\.$")
 # Scripts that are written without spaces, and their punctuation.
 _UNSPACED = r"\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003134f"
@@ -32,6 +38,11 @@ def note_moses_rules(names: Iterable[str], option: str) -> None:
             )
 
 
+def composed(text: str) -> str:
+    """Letters with their accents as one character where there is one (NFC), as most text has them."""
+    return unicodedata.normalize("NFC", text)
+
+
 def _nfkc(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
@@ -40,9 +51,10 @@ def _simplified(text: str) -> str:
     return _converter().convert(text)
 
 
-NORMALIZATIONS: dict[str, Callable[[str], str]] = {"nfkc": _nfkc, "simplified": _simplified}
-"""``nfkc``: Unicode's compatibility form, which makes full-width letters, digits and punctuation half-width.
-``simplified``: traditional to simplified Chinese characters, phrase by phrase (OpenCC's ``t2s``)."""
+NORMALIZATIONS: dict[str, Callable[[str], str]] = {"nfc": composed, "nfkc": _nfkc, "simplified": _simplified}
+"""``nfc``: Unicode's composed form, so that a word is one word however its accents are typed. ``nfkc``: its
+compatibility form, which makes full-width letters, digits and punctuation half-width too. ``simplified``: traditional
+to simplified Chinese characters, phrase by phrase (OpenCC's ``t2s``)."""
 
 
 class Tokenizer:
@@ -107,14 +119,18 @@ class Tokenizer:
             _jieba()
 
     def __call__(self, line: str) -> str:
-        """A line of text as tokens separated by single spaces."""
+        """A line of text as tokens separated by single spaces; none where nothing in it can be seen.
+
+        Byte order marks at its head are no part of it.
+        """
+        line = "" if _NOTHING.fullmatch(line) else _HEAD.sub("", line)
         for name in self.normalization:
             line = NORMALIZATIONS[name](line)
         if self.kind == "moses":
             line = self._moses.tokenize(line, return_str=True, escape=self.escape)
             # Moses' own script takes the last full stop off every sentence, even one that ends in "U.S."; sacremoses
             # leaves it on abbreviations and numbers.
-            line = _FINAL_STOP.sub(" .", line.rstrip())
+            line = _FINAL_APOSTROPHE.sub(r" \1", _FINAL_STOP.sub(" .", line.rstrip()))
         elif self.kind == "treebank":
             # It knows a full stop by the end of the sentence.
             sentences = self._sentences.tokenize(line)

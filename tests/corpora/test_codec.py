@@ -89,7 +89,7 @@ def pieces_of(codec: Codec) -> list[str]:
 
 
 @pytest.mark.system
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(choices=st.lists(st.integers(0, 10_000), max_size=12))
 def test_any_prediction_is_decoded_as_fairseq_does(moses: Codec, gigaword: Codec, bpe: str, choices: list[int]) -> None:
     known = pieces_of(moses)
@@ -155,3 +155,8 @@ def test_lists_of_texts() -> None:
     assert list_of_texts("translate", ("a", "", "b")) == ["a", "", "b"]
     assert list_of_texts("translate", (text for text in "ab")) == ["a", "b"], "read once"
     assert list_of_texts("translate", []) == []
+
+
+def test_half_a_character_is_no_text() -> None:
+    with pytest.raises(InputError, match=r"predict: text 1 of the list \(from 0\) has half a character"):
+        list_of_texts("predict", ["ok \U0001f600", "no \ud83d"])

@@ -175,6 +175,19 @@ def test_an_archive_with_other_numbers_of_pairs(archive: Path, main: Callable[..
     assert not (tmp_path / "out").exists()
 
 
+def test_other_limits(archive: Path, main: Callable[..., None], tmp_path: Path) -> None:
+    main("--archive", archive, "--allow-partial", "--max-length", 7, "--valid-every", 10, "--bpe-size", 60)
+    splits = PairsPreparation.load(tmp_path / "out").splits
+    assert splits["train"]["dropped"]["too long"] > 3 * TALKS
+    lines = [
+        line.split() for split in ("train", "valid") for line in read_lines(tmp_path / "out" / "tokens" / f"{split}.en")
+    ]
+    assert max(map(len, lines)) == 7
+    assert splits["valid"]["kept"] == len(lines) // 10
+    # The numbers of pairs are known of the default limits alone.
+    main("--archive", archive, "--max-length", 50, "--bpe-size", 60, "--output", tmp_path / "short")
+
+
 def test_running_again_does_nothing(
     archive: Path, main: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -300,7 +313,13 @@ def test_a_training_line_that_is_not_utf8(folder: Path, tmp_path: Path) -> None:
 
 
 def test_options_that_exclude_each_other(main: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
-    for options in (["--archive", "a", "--tokenized", "t"], ["--tokenized", "t", "--sha256", "00"], ["--bpe", "no"]):
+    for options in (
+        ["--archive", "a", "--tokenized", "t"],
+        ["--tokenized", "t", "--sha256", "00"],
+        ["--tokenized", "t", "--max-length", "50"],
+        ["--tokenized", "t", "--valid-every", "9"],
+        ["--bpe", "no"],
+    ):
         with pytest.raises(SystemExit) as exit_:
             main(*options)
         assert exit_.value.code == 2
@@ -311,7 +330,16 @@ def test_help_names_every_option(main: Callable[..., None], capsys: pytest.Captu
     with pytest.raises(SystemExit, match="0"):
         main("--help")
     text = capsys.readouterr().out
-    for option in ("--archive", "--tokenized", "--sha256", "--allow-partial", "--bpe", "--bpe-size", "--output"):
+    for option in (
+        "--archive",
+        "--tokenized",
+        "--sha256",
+        "--allow-partial",
+        "--max-length",
+        "--bpe",
+        "--bpe-size",
+        "--output",
+    ):
         assert option in text
 
 

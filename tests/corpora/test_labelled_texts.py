@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,6 +49,55 @@ def lines(path: Path) -> list[str]:
     return list(read_lines(path))
 
 
+def test_a_table_with_quoted_fields(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    rows = [('"He said ""no"""', "no"), ('"A tab\tin it"', "yes"), ("Plain text", "no"), ('"Two\nlines"', "yes")]
+    train = table(tmp_path / "train.tsv", [*rows, *ROWS])
+    options = ["--train", train, "--text", "text", "--label", "label", "--valid-share", 0.2, "--tokenizer", "none"]
+    run("labelled_texts", *options, "--quoted", "--output", tmp_path / "quoted")
+    assert "warning" not in capsys.readouterr().out
+    texts = [*lines(tmp_path / "quoted/raw/train.input0"), *lines(tmp_path / "quoted/raw/valid.input0")]
+    assert {'He said "no"', "A tab in it", "Plain text", "Two lines"} < set(texts)
+    table(train, [rows[0], rows[2], ('"A quotation"', "yes"), *ROWS])
+    run("labelled_texts", *options, "--output", tmp_path / "plain")
+    [warning] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning")]
+    assert "line 2: a field between quotation marks, as in CSV (1 rows in all have some)" in warning
+    assert warning.endswith("--quoted takes them off")
+    table(train, [('"He said "no', "no"), *ROWS])
+    with pytest.raises(InputError, match="train.tsv, line 2: not quoted as CSV is .*; leave out --quoted"):
+        run("labelled_texts", *options, "--quoted", "--output", tmp_path / "damaged")
+
+
+def test_a_pipe_is_no_table(tmp_path: Path) -> None:
+    """As a process substitution is one; a second reader of it would wait for ever, or find nothing."""
+    os.mkfifo(tmp_path / "train.tsv")
+    with pytest.raises(InputError, match="train.tsv: a pipe, which is empty after .*; write it into a file"):
+        run(
+            *("labelled_texts", "--train", tmp_path / "train.tsv", "--text", 1, "--label", 2),
+            *("--output", tmp_path / "out"),
+        )
+
+
+@pytest.mark.parametrize("given", ["raw", "tokens"])
+def test_accents_are_composed_in_training_and_in_new_text(given: str, tmp_path: Path) -> None:
+    train = table(tmp_path / "train.tsv", [("cafe\u0301", "yes"), ("caf\u00e9", "yes"), *ROWS])
+    options = ["--train", train, "--text", "text", "--label", "label", "--valid-share", 0.2, "--given", given]
+    prepared = run("labelled_texts", *options, "--min-count", 1, "--output", tmp_path / "out")
+    words = [line.split()[0] for line in lines(tmp_path / "out/dictionary/text.txt")]
+    assert "caf\u00e9" in words and "cafe\u0301" not in words
+    assert prepared.encode("cafe\u0301") == "caf\u00e9"
+
+
+def test_a_byte_order_mark_makes_no_class_of_its_own(tmp_path: Path) -> None:
+    """Two files that begin with one, joined by ``cat``."""
+    text = "".join(f"{label}\t{text}\n" for text, label in ROWS)
+    train = tmp_path / "train.tsv"
+    train.write_text(f"\ufeff{text}\ufeff{text}", encoding="utf-8")
+    prepared = run(
+        *("labelled_texts", "--train", train, "--text", 2, "--label", 1, "--output", tmp_path / "out"),
+    )
+    assert prepared.labels == ["no", "yes"]
+
+
 def test_a_table(tmp_path: Path) -> None:
     train = table(tmp_path / "train.tsv", ROWS)
     test = table(tmp_path / "test.tsv", [("Dogs & cats", "no")])
@@ -89,7 +139,7 @@ def test_json_lines_columns_by_number_pairs_and_tags(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("train", "test", "message"),
     [
-        (ROWS, [("x", "up")], "test.tsv, line 2: no training text has the label 'up'; there are no, yes"),
+        (ROWS, [("x", "up")], "test.tsv, line 2: nothing in the training set has the label 'up'; there are no, yes"),
         (ROWS, [("x", "yess")], "did you mean 'yes'?"),
         ([*ROWS, ("  ", "no")], ROWS, "train.tsv, line 7: the text is empty"),
         ([*ROWS, ("alone",)], ROWS, "train.tsv, line 7: the column 'label' is missing: the line has 1 columns, not 2"),

@@ -157,6 +157,21 @@ def test_files_that_are_no_sets(tmp_path: Path) -> None:
         read_evaluation_set(path, [path], 1, Reader())
 
 
+def test_a_reference_that_is_there_twice(tmp_path: Path) -> None:
+    """In one set of references, or in two of them of one name."""
+    source, reference = tmp_path / "src.sgm", tmp_path / "ref.sgm"
+    source.write_text("<srcset><doc docid=1><seg id=1>a</seg></doc></srcset>")
+    document = "<doc docid=1{system}>\n<seg id=1>{text}</seg>\n</doc>\n"
+    once, again = document.format(system="", text="one"), document.format(system="", text="two")
+    for text in (f"<refset>\n{once}{again}</refset>", f"<refset>\n{once}</refset><refset>{again}</refset>"):
+        reference.write_text(text)
+        with pytest.raises(InputError, match="ref.sgm, line [56]: segment 1 of document 1 is there more than once"):
+            read_evaluation_set(source, [reference], 1, Reader())
+    named = "".join(document.format(system=f" sysid={name}", text=name) for name in ("one", "two"))
+    reference.write_text(f"<refset>{named}</refset>")
+    assert read_evaluation_set(source, [reference], 2, Reader()).references == [["one"], ["two"]]
+
+
 def test_years_are_found_by_what_the_files_say(tmp_path: Path) -> None:
     write_year(tmp_path / "LDC2010T12" / "data", 2004)
     write_year(tmp_path / "LDC2010T14" / "data", 2005, newer=True)

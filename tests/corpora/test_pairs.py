@@ -112,7 +112,7 @@ def test_raw_text_in_and_raw_text_out(prepared: Path) -> None:
         assert preparation.detokenize_target(tokens) == raw.lower()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(text=st.text())
 def test_any_text_survives_the_bpe(prepared: Path, text: str) -> None:
     preparation = PairsPreparation.load(prepared)
@@ -287,7 +287,15 @@ def _killed_before_the_end(inputs: dict[str, tuple[Path, Path]], output: Path) -
     prepare(STEPS, inputs, output)
 
 
-@pytest.mark.parametrize("killed", [_killed_in_cleaning, _killed_in_bpe, _killed_in_preprocess, _killed_before_the_end])
+@pytest.mark.parametrize(
+    "killed",
+    [
+        pytest.param(_killed_in_cleaning, marks=pytest.mark.slow),
+        pytest.param(_killed_in_bpe, marks=pytest.mark.slow),
+        _killed_in_preprocess,
+        _killed_before_the_end,
+    ],
+)
 def test_a_killed_run_leaves_nothing_and_the_next_ends_with_the_same_bytes(
     killed: Callable[..., None], inputs: dict[str, tuple[Path, Path]], prepared: Path, tmp_path: Path
 ) -> None:
@@ -305,3 +313,19 @@ def test_a_killed_run_leaves_nothing_and_the_next_ends_with_the_same_bytes(
 def test_two_runs_at_once(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
     with locked(tmp_path / ".out.lock"), pytest.raises(InputError, match="another preparation is at work"):
         prepare(STEPS, inputs, tmp_path / "out")
+
+
+def test_held_out_pairs_of_the_training_set_are_warned_of(
+    tmp_path: Path, no_binarising: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train, other = sentences(60, 1), sentences(9, 2)
+    inputs = {
+        "train": write(tmp_path / "train", train),
+        "valid": write(tmp_path / "valid", other),
+        "test": write(tmp_path / "test", [*train[:3], (train[4][0], "Another one."), *other]),
+    }
+    prepare(dataclasses.replace(STEPS, bpe_size=120), inputs, tmp_path / "out")
+    warnings = [line for line in capsys.readouterr().out.splitlines() if "in the training set" in line]
+    assert warnings == [
+        "warning: 3 of the 13 pairs of test are in the training set too, word for word: scores are higher for it"
+    ]

@@ -280,6 +280,11 @@ def test_a_metric_that_nobody_knows_here(
         ({"bpe": "wordpiece"}, "unknown bpe 'wordpiece': choose one of sentencepiece, subword-nmt, none"),
         ({"target_lang": "de"}, "both 'de'"),
         ({"target_lang": "de-AT"}, "letters, digits and _ only"),
+        (
+            {"target_lang": "log"},
+            "files that end in .log are logs, of fairseq too; give the side another name, such as",
+        ),
+        ({"source_lang": "gz"}, "files that end in .gz are packed ones; give the side another name, such as gzs"),
         ({"bpe_size": 0}, "bpe-size is 0: it must be positive"),
         ({"min_length": 9, "max_length": 8}, "max-length is 8, less than min-length, 9"),
         ({"ratio": 0.5}, "ratio is 0.5"),

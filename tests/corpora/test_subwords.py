@@ -42,7 +42,7 @@ lines = st.text(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(line=lines.map(lambda line: " ".join(filter(None, line.split(" ")))))
 @example(line="")
 @example(line="x@@ @@ @@@ @@@@ @ a@@")
@@ -54,7 +54,7 @@ def test_decoding_undoes_encoding(model: SubwordModel, line: str) -> None:
     assert model.decode(model.encode(line)) == line
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(line=lines.map(lambda line: " ".join(line.split())))
 def test_pieces_are_tokens_for_fairseq(model: SubwordModel, line: str) -> None:
     pieces = model.encode(line)

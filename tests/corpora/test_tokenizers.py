@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from fairseq_plugins.corpora import tokenizers
+from fairseq_plugins.corpora import parallel_text, tokenizers
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.corpora.tokenizers import Tokenizer
 from fairseq_plugins.errors import InputError
@@ -54,9 +54,9 @@ def test_packages_that_are_not_installed(
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(InputError, match="unknown normalization 'nfd': choose from nfkc, simplified"):
+    with pytest.raises(InputError, match="unknown normalization 'nfd': choose from nfc, nfkc, simplified"):
         Tokenizer("zh", normalization=["nfd"])
-    with pytest.raises(InputError, match="unknown normalization 'nfd': choose from nfkc, simplified"):
+    with pytest.raises(InputError, match="unknown normalization 'nfd': choose from nfc, nfkc, simplified"):
         PairsPreparation("zh", "en", source_normalization=["nfd"])
     with pytest.raises(
         InputError, match="unknown source-tokenizer 'char': choose one of moses, treebank, tweet, jieba, none"
@@ -162,3 +162,55 @@ def test_moses_rules_by_the_codes_of_languages(name: str, text: str, tokens: str
 def test_moses_rules_of_another_language() -> None:
     assert Tokenizer("doc", "moses", escape=False, moses_language="fr")("L'ami") == "L' ami"
     assert Tokenizer("eng", "treebank")("It isn't.") == "It is n't ."
+
+
+@pytest.mark.parametrize("kind", ["none", "moses"])
+def test_a_byte_order_mark_changes_no_tokens(kind: str) -> None:
+    tokenizer = Tokenizer("de", kind)
+    assert tokenizer("\ufeffHallo, du!") == tokenizer(" \ufeff Hallo, du!") == tokenizer("Hallo, du!")
+
+
+SEPARATORS = ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\u00a0", "\u202f", "\u3000"]
+KEPT = ["\u200b", "\u200c", "\u200d", "\u2060", "\u00ad", "\u200f", "@@", "\u2581", "|||", "\uff12\uff10"]
+
+
+@pytest.mark.parametrize("separator", SEPARATORS)
+@pytest.mark.parametrize("kind", ["none", "moses"])
+def test_separators_within_a_line_are_spaces(kind: str, separator: str) -> None:
+    assert Tokenizer("de", kind)(f"eins{separator}zwei drei") == "eins zwei drei"
+
+
+@pytest.mark.parametrize("mark", KEPT)
+def test_marks_within_a_line_stay(mark: str) -> None:
+    """They say how letters are joined (Persian, Hindi), or are text."""
+    assert Tokenizer("fa")(f"می{mark}خواهم ja") == f"می{mark}خواهم ja"
+
+
+@pytest.mark.parametrize(("text", "lower"), [("İstanbul IŞIK", "i\u0307stanbul işik"), ("STRAẞE", "straße")])
+def test_lower_case_is_unicodes_and_keeps_the_number_of_tokens(text: str, lower: str) -> None:
+    tokens = Tokenizer("tr", "none", lowercase=True)(text)
+    assert tokens == lower and len(tokens.split()) == len(text.split())
+
+
+def test_a_word_is_one_word_however_its_accents_are_typed() -> None:
+    tokenizer = Tokenizer("fr", normalization=["nfc"])
+    assert tokenizer("cafe\u0301") == tokenizer("caf\u00e9") == "caf\u00e9"
+    options = ["--src-lang", "fr", "--tgt-lang", "en", "--train", "x", "--valid", "x", "--output", "y"]
+    assert parallel_text.parser().parse_args(options).source_normalization == "nfc"
+
+
+@pytest.mark.parametrize("kind", ["none", "moses"])
+@pytest.mark.parametrize("line", ["", " ", "\u3000", "\u200b", " \u2060\u00ad", "\u200e\ufeff"])
+def test_a_line_of_nothing_that_can_be_seen_is_empty(kind: str, line: str) -> None:
+    """A model would make a sentence of it."""
+    assert Tokenizer("en", kind)(line) == ""
+
+
+@pytest.mark.parametrize("language", ["en", "fr", "de"])
+@pytest.mark.parametrize(("escape", "apostrophe"), [(True, "&apos;"), (False, "'")])
+def test_a_final_apostrophe_is_a_token(language: str, escape: bool, apostrophe: str) -> None:
+    """As Moses' own script has it, and as it is within the line."""
+    tokenizer = Tokenizer(language, "moses", escape)
+    assert tokenizer("8' x 10'") == f"8 {apostrophe} x 10 {apostrophe}"
+    assert tokenizer("the boys'") == f"the boys {apostrophe}"
+    assert tokenizer("'") == apostrophe and tokenizer("'10'").endswith(f"10 {apostrophe}")
