@@ -6,10 +6,18 @@ register()
 
 from . import (  # noqa: E402
     activation_regularization,
+    answer_span,
     output_cross_entropy,
     r_drop,
     ranking_hinge,
     sequence_classification,
 )
 
-__all__ = ["activation_regularization", "output_cross_entropy", "r_drop", "ranking_hinge", "sequence_classification"]
+__all__ = [
+    "activation_regularization",
+    "answer_span",
+    "output_cross_entropy",
+    "r_drop",
+    "ranking_hinge",
+    "sequence_classification",
+]

@@ -18,7 +18,7 @@ from sacrebleu.metrics import BLEU
 
 from ..errors import InputError, last_words
 from ..languages import language_code
-from .metrics import Column, Metric, Outputs, References, register_metric
+from .metrics import Column, Metric, Outputs, References, check_lengths, register_metric
 from .rouge_tokens import unicode_tokens
 
 DEFAULT = BLEU.TOKENIZER_DEFAULT
@@ -102,7 +102,11 @@ def sentence_statistics(metric: BLEU, hypotheses: Sequence[str], references: Seq
     Returns:
         (N, 10) integers: length in tokens, length of the closest reference, matching n-grams of orders 1 to 4, all
         n-grams of orders 1 to 4.
+
+    Raises:
+        ValueError: lists of different length.
     """
+    check_lengths(hypotheses, references)
     return np.array(metric._extract_corpus_statistics(hypotheses, references), dtype=np.int64)
 
 

@@ -29,15 +29,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import InputError, nearest
 from ..files import read_lines
-from .significance import SAMPLES, SEED, Comparison, paired_bootstrap
+from .significance import SAMPLES, SEED, Comparison, bootstrap_intervals, paired_bootstrap
 
 if TYPE_CHECKING:  # as in significance.py
     import numpy as np
 
 BUILT_IN = {
     **{name: f".{name}" for name in ("bleu", "rouge")},
+    "rouge_lsum": ".rouge",
+    **dict.fromkeys(("chrf", "ter"), ".chrf_and_ter"),
+    **dict.fromkeys(("exact_match", "cer"), ".transduction"),
     **{name: f".{name}" for name in ("accuracy", "ranking", "copy_memory")},
     **{name: ".likelihood" for name in ("perplexity", "bits_per_character")},
+    **dict.fromkeys(("answers", "squad"), ".answers"),
 }
 """Name → the module that registers it, imported when it is asked for."""
 
@@ -174,6 +178,11 @@ class Metric(ABC):
     def signature_labels(self) -> dict[str, str]:
         """Key of a signature in ``results.json`` → what was computed so."""
         return {column.signature: column.label for column in self.columns}
+
+    @property
+    def keys_of_scores(self) -> list[str]:
+        """What :meth:`scores` writes into ``results.json``."""
+        return [*(key for column in self.columns for key in (column.key, column.signature)), f"{self.name}_intervals"]
 
     def only(self, *keys: str) -> Metric:
         """The same metric with some of its columns."""
@@ -322,6 +331,35 @@ class Metric(ABC):
         return outputs.log_probabilities
 
 
+def check_lengths(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    """Raises ValueError unless each of the references, one list or several, has as many lines as there are hypotheses.
+
+    sacrebleu leaves out what has no partner, so that a list of references for each hypothesis scores the first alone.
+    """
+    lengths = [len(lines) for lines in references]
+    if not lengths or {*lengths} != {len(hypotheses)}:
+        counts = ", ".join(map(str, lengths)) or "none"
+        raise ValueError(f"{len(hypotheses)} hypotheses, but references: {counts}; give lists of as many lines")
+
+
+class SampledMetric(Metric):
+    """A metric of one column whose 95 % interval stands in ``results.json``."""
+
+    @property
+    def signature_labels(self) -> dict[str, str]:
+        return {self.main.signature: f"{self.main.label} with 95 % intervals"}
+
+    def scores(self, outputs: Outputs, references: References) -> dict[str, Any]:
+        rows = self.statistics(outputs, references)
+        [value], [ends] = self.scores_of(rows.sum(axis=0)), bootstrap_intervals(rows, self.scores_of)
+        column = self.main
+        return {
+            column.key: round(float(value), column.digits),
+            f"{self.name}_intervals": {column.label: [round(end, column.digits) for end in ends]},
+            column.signature: self.signature(column, references, f"bs:{SAMPLES}|seed:{SEED}"),
+        }
+
+
 def register_metric(metric: Metric) -> None:
     """Makes a metric known under its name.
 
@@ -348,6 +386,25 @@ def metric_named(name: str) -> Metric:
             f"and your own where a configuration's 'extensions' names its file"
         )
     return _metrics[name]
+
+
+def metrics_named(names: str, option: str) -> list[Metric]:
+    """The metrics of a list with commas, the main one first, each once.
+
+    Args:
+        names: the list
+        option: that it is the value of, in errors
+
+    Raises:
+        InputError: the list is empty, there is no such metric, or two of them do not score the same outputs.
+    """
+    metrics = [metric_named(name) for name in dict.fromkeys(filter(None, names.split(",")))]
+    if not metrics:
+        raise InputError(f"{option} {names}: give one name or several, such as bleu,chrf,ter")
+    if len({metric.decoding for metric in metrics}) > 1:
+        labels = " and ".join(metric.label for metric in metrics)
+        raise InputError(f"{option} {names}: {labels} do not score the same outputs; give each by itself")
+    return metrics
 
 
 def all_metrics() -> list[Metric]:

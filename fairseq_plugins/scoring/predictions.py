@@ -2,6 +2,9 @@
 
 Its first line is ``predicted`` and the names of the numbers, such as the classes, of whose probabilities they are the
 natural logarithms.
+
+Answers to questions are in a table of their own: an answer's first character in its passage, the one behind its last,
+the natural logarithm of its probability, and its text.
 """
 
 from __future__ import annotations
@@ -45,3 +48,38 @@ def read_predictions(path: Path) -> Outputs:
         except ValueError as error:
             raise InputError(f"{path}, line {place}: {error}; evaluate with 'fairseq-plugins evaluate' again") from None
     return Outputs(predicted, predicted, numbers)
+
+
+def outputs_of_answers(answers: Sequence[tuple[str, Sequence[float]]]) -> Outputs:
+    """Answers as they are scored; the tokens are their places.
+
+    Args:
+        answers: of each ``START STOP``, a tab and its text, and the logarithm
+    """
+    rows = [line.partition("\t") for line, _ in answers]
+    return Outputs([place for place, _, _ in rows], [text for _, _, text in rows], [numbers for _, numbers in answers])
+
+
+def write_answers(path: Path, outputs: Outputs) -> None:
+    """Writes the table of answers."""
+    with atomic_file(path) as stream:
+        for place, text, [number] in zip(outputs.tokens, outputs.text, outputs.log_probabilities or (), strict=True):
+            stream.write("\t".join([*place.split(), f"{number:.6f}", text]) + "\n")
+
+
+def read_answers(path: Path) -> Outputs:
+    """Reads the table of answers.
+
+    Raises:
+        InputError: there is no such file, or a line is none of the table; the message names file and line.
+    """
+    answers = []
+    for place, line in enumerate(read_lines(path), 1):
+        try:
+            start, stop, number, text = line.split("\t", 3)
+            answers.append((f"{int(start)} {int(stop)}\t{text}", [float(number)]))
+        except ValueError:
+            raise InputError(
+                f"{path}, line {place}: no place, number and answer; evaluate with 'fairseq-plugins evaluate' again"
+            ) from None
+    return outputs_of_answers(answers)

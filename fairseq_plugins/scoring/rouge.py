@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .metrics import Column, Metric, Outputs, References, register_metric
+from .metrics import Column, Metric, Outputs, References, SampledMetric, check_lengths, register_metric
 from .rouge_tokens import ENGLISH, TOKENIZERS, UNICODE, UnicodeTokenizer, choose_tokenizer
 from .significance import SAMPLES, SEED, Interval
 
 METRICS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+OF_SENTENCES = "rougeLsum"
+# Between the sentences of a text that is one line, as summaries are prepared; a tokenizer may have cut it.
+_SENTENCE_END = re.compile(r"\s*(?:<\s?n\s?>|\n)\s*")
 
 
 @dataclass(frozen=True)
@@ -39,14 +43,18 @@ def sentence_rouge(
     references: Sequence[Sequence[str]],
     stemmer: bool = False,
     tokenizer: str | None = None,
+    names: Sequence[str] = tuple(METRICS),
 ) -> np.ndarray:
-    """F1 in percent of every sentence against its best reference: (N, 3), ROUGE-1, -2 and -L.
+    """F1 in percent of every text against its best reference: (N, 3), ROUGE-1, -2 and -L.
 
-    Args and raises: as :func:`corpus_rouge`, whose scores are the means of these.
+    A text may be several sentences, with ``<n>`` or a line's end between them, which is no word. Those are what
+    ``rougeLsum`` compares one by one, and the others do not part.
+
+    Args and raises: as :func:`corpus_rouge`, whose scores are the means of these; ``names`` are rouge-score's.
     """
-    if not hypotheses or not references or any(len(lines) != len(hypotheses) for lines in references):
-        lengths = ", ".join(str(len(lines)) for lines in references)
-        raise ValueError(f"{len(hypotheses)} hypotheses, but references: {lengths or 'none'}")
+    check_lengths(hypotheses, references)
+    if not hypotheses:
+        raise ValueError("no hypotheses")
     # Not at the head of the file: it loads nltk, and every command imports this one.
     from nltk.stem.porter import PorterStemmer
     from rouge_score.rouge_scorer import RougeScorer
@@ -54,12 +62,13 @@ def sentence_rouge(
     tokenizer = tokenizer or choose_tokenizer("", references)[0]
     stem = PorterStemmer().stem if stemmer else None
     scorer = RougeScorer(
-        list(METRICS), use_stemmer=stemmer, tokenizer=UnicodeTokenizer(stem) if tokenizer == UNICODE else None
+        list(names), use_stemmer=stemmer, tokenizer=UnicodeTokenizer(stem) if tokenizer == UNICODE else None
     )
     rows = []
-    for hypothesis, *targets in zip(hypotheses, *references, strict=True):
+    for texts in zip(hypotheses, *references, strict=True):
+        hypothesis, *targets = (_SENTENCE_END.sub("\n", text) for text in texts)
         best = scorer.score_multi(targets, hypothesis)
-        rows.append([best[name].fmeasure for name in METRICS])
+        rows.append([best[name].fmeasure for name in names])
     return 100 * np.array(rows)
 
 
@@ -165,7 +174,10 @@ class Rouge(Metric):
         return self.tokenized_by(getattr(arguments, "rouge_tokenize", None))
 
     def remarks(self, references: References) -> list[str]:
-        return [tokenizer_remark(*self._choice(references))]
+        remarks = [tokenizer_remark(*self._choice(references))]
+        if _has_several_sentences(references):
+            remarks.append("ROUGE-L takes a text of several sentences (<n>) as one; the metric rouge_lsum does not")
+        return remarks
 
     def _choice(self, references: References) -> tuple[str, str]:
         """The tokenizer, and why it is this one."""
@@ -185,4 +197,42 @@ class Rouge(Metric):
         }
 
 
+class RougeOfSentences(SampledMetric, Rouge):
+    """ROUGE-Lsum: ROUGE-L of summaries of several sentences, each sentence of the reference by itself (Lin, 2004)."""
+
+    name = "rouge_lsum"
+    label = "ROUGE-Lsum"
+    columns = (Column(OF_SENTENCES, "ROUGE-Lsum", largest=100),)
+
+    @property
+    def title(self) -> str:
+        return self.label
+
+    @property
+    def signature_labels(self) -> dict[str, str]:
+        return {self.main.signature: "ROUGE-Lsum, F1 with 95 % intervals"}
+
+    def statistics(self, outputs: Outputs, references: References) -> np.ndarray:
+        tokenizer = self._choice(references)[0]
+        values = sentence_rouge(outputs.text, references.text, tokenizer=tokenizer, names=[OF_SENTENCES])
+        return np.column_stack([values, np.ones(len(values))])
+
+    def remarks(self, references: References) -> list[str]:
+        remarks = [tokenizer_remark(*self._choice(references))]
+        if not _has_several_sentences(references):
+            remarks.append(
+                "warning: ROUGE-Lsum is of texts of several sentences, with <n> between them; no reference has one, so "
+                "that it equals ROUGE-L"
+            )
+        return remarks
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Those of ROUGE, which has added them."""
+
+
+def _has_several_sentences(references: References) -> bool:
+    return any(_SENTENCE_END.search(text) for lines in references.text for text in lines)
+
+
 register_metric(Rouge())
+register_metric(RougeOfSentences())

@@ -139,6 +139,24 @@ def paired_bootstrap_of_means(
     return comparisons
 
 
+def bootstrap_intervals(
+    rows: np.ndarray, scores_of: Callable[[np.ndarray], np.ndarray], *, samples: int = SAMPLES, seed: int = SEED
+) -> list[tuple[float, float]]:
+    """The 95 % interval of each of M scores, between the percentiles of the samples' scores.
+
+    Args:
+        rows: (N, K), one for each sentence.
+        scores_of: summed rows (K,) -> scores (M,).
+        samples: of the test set, each of N rows.
+        seed: of the sampling.
+    """
+    import numpy as np
+
+    sampled = _sampled_scores(rows.tobytes(), rows.dtype.str, rows.shape[1], scores_of, samples, seed)
+    low, high = np.percentile(sampled, [2.5, 97.5], axis=0)
+    return list(zip(low.tolist(), high.tolist(), strict=True))
+
+
 # Kept, since pages of documentation compare a system with several others.
 @lru_cache(maxsize=512)
 def _sampled_scores(

@@ -50,7 +50,7 @@ def test_metrics_of_results() -> None:
     assert metrics_of({"updates": 5}) == []
 
 
-@pytest.mark.parametrize("name", ["bleu", "rouge", "toy_perplexity"])
+@pytest.mark.parametrize("name", ["bleu", "chrf", "ter", "rouge", "rouge_lsum", "exact_match", "cer", "toy_perplexity"])
 def test_what_every_metric_holds_to(name: str, toy_perplexity: Metric) -> None:
     metric = metric_named(name)
     scores = metric.scores(OUTPUTS, REFERENCES)
@@ -117,3 +117,12 @@ def test_numbers_out_of_a_file(tmp_path: Path) -> None:
 
 def test_built_in_metrics_are_imported_when_they_are_asked_for() -> None:
     assert set(metrics.BUILT_IN) <= {metric.name for metric in all_metrics()}
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "ter", "rouge", "rouge_lsum", "exact_match", "cer"])
+@pytest.mark.parametrize("references", [[["a b"], ["x"]], [["a b"]], []])
+def test_a_list_of_references_for_each_output_is_refused(name: str, references: list[list[str]]) -> None:
+    """They are lists of all outputs' references; as it is, the first output would be scored by all, and no other."""
+    outputs = Outputs(["a b", "c d"], ["a b", "c d"])
+    with pytest.raises(ValueError, match="2 hypotheses, but references: (1, 1|1|none); give lists of as many lines"):
+        metric_named(name).statistics(outputs, References(references, references))

@@ -9,7 +9,7 @@ import pytest
 from rouge_score.rouge_scorer import RougeScorer as Peer
 
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.scoring.metrics import Outputs, References
+from fairseq_plugins.scoring.metrics import Outputs, References, metric_named
 from fairseq_plugins.scoring.rouge import Rouge, corpus_rouge, sentence_rouge, signature
 
 
@@ -205,3 +205,36 @@ def test_the_tokenizer_can_be_named() -> None:
 def test_stemming_of_words_of_all_letters() -> None:
     assert f1("Größe falling", "größe falls", tokenizer="unicode", stemmer=True) == (100.0, 100.0, 100.0)
     assert f1("Größe falling", "größe falls", tokenizer="unicode") == (50.0, 0.0, 50.0)
+
+
+SUMMARIES = ["the cat sat . <n> a dog ran away .", "one two three four"]
+TARGETS = ["a dog ran . <n> the cat sat down .", "one three two four"]
+
+
+def test_rouge_lsum_equals_rouge_score() -> None:
+    peer = Peer(["rouge1", "rougeL", "rougeLsum"])
+    lines = [[text.replace(" <n> ", "\n") for text in texts] for texts in (SUMMARIES, TARGETS)]
+    expected = [peer.score(target, summary) for summary, target in zip(*lines, strict=True)]
+    references = References([TARGETS], [TARGETS], language="en")
+    for name, key in (("rouge", "rouge1"), ("rouge", "rougeL"), ("rouge_lsum", "rougeLsum")):
+        metric = metric_named(name).only(key)
+        rows = metric.statistics(Outputs(SUMMARIES, SUMMARIES), references)
+        assert rows[:, 0] == pytest.approx([100 * score[key].fmeasure for score in expected])
+    assert expected[0]["rougeLsum"].fmeasure > expected[0]["rougeL"].fmeasure
+
+
+@pytest.mark.parametrize("mark", ["<n>", "< n >", "\n"])
+def test_the_mark_between_sentences_is_no_word(mark: str) -> None:
+    texts = [f"Cats sleep. {mark} Dogs run."], [["Cats run. Dogs sleep."]]
+    parts = [f"Cats sleep. {mark} Dogs run."], [[f"Cats run. {mark} Dogs sleep."]]
+    assert sentence_rouge(*texts)[0, 0] == sentence_rouge(*parts)[0, 0] == 100
+
+
+def test_what_is_said_of_several_sentences() -> None:
+    several, single = (References([lines], [lines], language="en") for lines in (TARGETS, ["one line"]))
+    rouge, of_sentences = metric_named("rouge"), metric_named("rouge_lsum")
+    assert "the metric rouge_lsum does not" in rouge.remarks(several)[-1] and len(rouge.remarks(single)) == 1
+    assert "it equals ROUGE-L" in of_sentences.remarks(single)[-1] and len(of_sentences.remarks(several)) == 1
+    scores = of_sentences.scores(Outputs(SUMMARIES, SUMMARIES), several)
+    assert set(scores) == {"rougeLsum", "rouge_lsum_intervals", "rougeLsum_signature"}
+    assert "|f1|" in scores["rougeLsum_signature"]
