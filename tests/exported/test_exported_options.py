@@ -1,0 +1,97 @@
+"""The options of ``export``, and those that ``translate`` has for an exported folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.decoding.prepared_data import PreparedData
+from fairseq_plugins.errors import InputError
+from fairseq_plugins.export import command
+from fairseq_plugins.exported.beam_search import SearchOptions
+from fairseq_plugins.exported.command_line import search_options
+
+
+def test_options_of_beam_search() -> None:
+    given = "--lenpen 0.5 --no-repeat-ngram-size 2 --max-len-a 0 --max-len-b 7 --min-len 3 --unkpen 2 --replace-unk"
+    assert search_options(4, given.split()) == (SearchOptions(4, 0.5, 2, 0.0, 7, 3, 2.0), True)
+    assert search_options(5, []) == (SearchOptions(), False)
+    with pytest.raises(InputError, match="beam is 0: give a whole number from 1 on"):
+        search_options(0, [])
+    for options in {"beam": 2.5}, {"no_repeat_ngram_size": -1}, {"length_penalty": float("nan")}:
+        with pytest.raises(InputError, match="is (2.5|-1|nan): give a (whole|finite) number"):
+            SearchOptions(**options)
+
+
+class Model:
+    """What :func:`command.export` asks of a model."""
+
+    architectures, models, paths = ["rnnsearch"], [], []
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "bin").mkdir(parents=True)
+        for language in "de", "en":
+            (folder / "bin" / f"dict.{language}.txt").write_text("a 1\n", encoding="utf-8")
+        self.preparation = PairsPreparation("de", "en", bpe="none")
+        self.preparation.save(folder)
+        self.data = PreparedData(folder, self.preparation)
+
+
+def graph() -> onnx.ModelProto:
+    """x times a weight of 8 by 8."""
+    weight = helper.make_tensor("weight", TensorProto.FLOAT, [8, 8], [0.5] * 64)
+    value = helper.make_tensor_value_info
+    made = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "weight"], ["y"], name="product")],
+        "product",
+        [value("x", TensorProto.FLOAT, ["B", 8])],
+        [value("y", TensorProto.FLOAT, ["B", 8])],
+        [weight],
+    )
+    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+@pytest.mark.parametrize("is_int8", [False, True])
+def test_options_of_export(
+    is_int8: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--output, --license, --int8: without what takes a minute, the tracing."""
+    (tmp_path / "checkpoint.pt").touch()
+    monkeypatch.setattr(command, "_loaded", lambda paths, data: Model(tmp_path / "data"))
+    monkeypatch.setattr(command, "_graphs_of", lambda model: ({"step": graph()}, {"kind": "translation"}))
+    scores = iter([{"bleu": 20.5}, {"bleu": 20.25}])
+    monkeypatch.setattr(command, "_development_scores", lambda folder, model: next(scores))
+    output = tmp_path / "exported"
+    arguments = [str(tmp_path / "checkpoint.pt"), "--output", str(output), "--license", "CC BY 4.0"]
+    command.main([*arguments, *["--int8"] * is_int8])
+    card = json.loads((output / "model.json").read_text(encoding="utf-8"))
+    assert (card["license"], card["weights"]) == ("CC BY 4.0", "int8" if is_int8 else "float32")
+    operators = {node.op_type for node in onnx.load(output / "step.onnx").graph.node}
+    assert ("MatMulInteger" in operators, "MatMul" in operators) == (is_int8, not is_int8)
+    shown = capsys.readouterr().out
+    assert ("; on the development set float32 20.5, int8 20.25" in shown) == is_int8
+    assert card.get("development_set") == ({"float32": {"bleu": 20.5}, "int8": {"bleu": 20.25}} if is_int8 else None)
+    text = sorted(path.relative_to(output / "text").as_posix() for path in (output / "text").rglob("*.*"))
+    assert text == ["bin/dict.de.txt", "bin/dict.en.txt", "preparation.json"]
+
+
+def test_an_output_that_is_something_else(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is there already, and is no exported model; name another --output"):
+        command.check_output(tmp_path)
+    with pytest.raises(InputError, match="is a file; name a folder"):
+        command.check_output(tmp_path / "file")
+    command.check_output(tmp_path / "new")
+
+
+def test_an_old_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.__version__", "2.7.1+cpu")
+    with pytest.raises(InputError, match=r"PyTorch 2.7.1\+cpu cannot export these models: install 2.8 or later"):
+        command.check_pytorch()
+    monkeypatch.setattr("torch.__version__", "2.10.0")
+    command.check_pytorch()
