@@ -22,8 +22,9 @@ from typing import Any
 
 from . import extensions, register
 from .command_parser import CommandParser
+from .corpora.dictionary import dictionary_symbols
 from .errors import InputError, nearest
-from .files import atomic_file, checksum_of_lines, read_lines
+from .files import atomic_file, checksum_of_lines
 from .symbols import SPECIAL_SYMBOLS
 
 logger = logging.getLogger(__name__)
@@ -190,21 +191,6 @@ def check_dictionaries(
             )
 
 
-def dictionary_symbols(path: str | Path) -> list[str]:
-    """The symbols of a dictionary in fairseq's form, in its order, without fairseq's own.
-
-    Raises:
-        InputError: there is no such file, or a line is not of that form.
-    """
-    symbols = []
-    for number, line in enumerate(read_lines(path), 1):
-        symbol, space, count = line.rstrip().removesuffix(" #fairseq:overwrite").rpartition(" ")
-        if not space or not count.isdecimal():
-            raise InputError(f"{path}, line {number}: a word and its count were expected; prepare the data again")
-        symbols.append(symbol)
-    return symbols
-
-
 def newest_readable_checkpoint(folder: str | Path) -> Path | None:
     """The checkpoint to go on from: ``checkpoint_last.pt``, or the furthest one beside it if that one is damaged.
 
@@ -289,6 +275,9 @@ def _check_same_model(first_path: str | Path, first: dict[str, Any], path: str |
         raise InputError(
             f"{path} is a checkpoint of '{architecture(state)}', but {first_path} of '{architecture(first)}'; {remedy}"
         )
+    dictionaries = [checkpoint.get("dictionaries") for checkpoint in (first, state)]
+    if None not in dictionaries and dictionaries[0] != dictionaries[1]:
+        raise InputError(f"{path} and {first_path} were trained with different dictionaries; {remedy}")
     for name in {**first["model"], **state["model"]}:
         shapes = [tuple(model[name].shape) if name in model else None for model in (first["model"], state["model"])]
         if shapes[0] != shapes[1]:

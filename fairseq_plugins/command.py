@@ -27,6 +27,8 @@ COMMANDS = {
     "report": Command("report.command", "write an HTML page about one experiment, or several"),
     "reproduce": Command("tables.workflow", "train and evaluate every row of a paper's table"),
     "analysis": Command("report.analyses", "where models look, significance, scores by length, …"),
+    "export": Command("export.command", "a trained model as a folder that runs without PyTorch and fairseq"),
+    "serve": Command("serving.command", "exported models behind LibreTranslate's HTTP interface, and a page"),
     "average": Command("checkpoints", "average checkpoints of one training"),
     "word-overlap": Command("experiments.word_overlap", "the baseline that a ranker has to beat"),
     "options": Command("options", "the options of an architecture or a recurrent layer"),

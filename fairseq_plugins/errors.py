@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib.util
 import os
@@ -16,10 +17,11 @@ TRACEBACK = "FAIRSEQ_PLUGINS_TRACEBACK"
 """The variable that has errors show where in the code they come from."""
 
 INTERRUPTED = 130
-"""The exit status of a command that Ctrl-C or SIGTERM ended."""
+"""The exit status of a command that Ctrl-C, SIGTERM or a hang-up ended."""
 BROKEN_PIPE = 141
 """The exit status of a command whose output nobody reads any more (``| head``)."""
 
+_ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 # The last line of a traceback, or what a parser or a command of ours says.
 _ERROR = re.compile(
     r"(?:[\w.-]+: )?(?:error: (\S.*)|((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)\b(?=:|$).*))"
@@ -42,12 +44,19 @@ class CommandError(InputError):
     """A command that we started has failed, for whatever reason. What was finished before it is still good."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the known name that is spelt most alike, or nothing when none comes close."""
+def nearest(name: str, known: Iterable[str], most: int = 1) -> str:
+    """``; did you mean 'x'?`` for the known name that is spelt most alike, or nothing when none comes close.
+
+    Args:
+        name: that nobody knows
+        known: those that there are
+        most: how many names are said
+    """
     import difflib  # not at the head of the file: every command begins with it
 
-    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean '{matches[0]}'?" if matches else ""
+    matches = difflib.get_close_matches(name, list(known), n=most, cutoff=0.5)
+    *others, last = [f"'{match}'" for match in matches] or [""]
+    return f"; did you mean {', '.join(others)}{' or ' if others else ''}{last}?" if last else ""
 
 
 def last_words(output: Iterable[str]) -> str:
@@ -79,20 +88,23 @@ def system_error(error: OSError) -> str:
 def report_input_errors(main: Callable[[], None]) -> None:
     """Runs a command. Whatever it ends with is one sentence on standard error, and an exit status.
 
-    An :class:`InputError`, or what the operating system refuses (a full disk): ``error: <message>`` and 1. Ctrl-C and
-    SIGTERM: 130. Where nobody reads our output any more: nothing, and 141. With the variable FAIRSEQ_PLUGINS_TRACEBACK
-    errors show where in the code they come from.
+    An :class:`InputError`, or what the operating system refuses (a full disk): ``error: <message>`` and 1. Ctrl-C,
+    SIGTERM and SIGHUP (a closed terminal, a lost connection): 130. Where nobody reads our output any more: nothing, and
+    141. With the variable FAIRSEQ_PLUGINS_TRACEBACK errors show where in the code they come from.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
-    # Workers are ended by it, and have nothing to say then.
-    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+    for ending in _ENDINGS:
+        _handle(ending, _interrupt)
+    # Workers are ended by them, and have nothing to say then.
+    os.register_at_fork(after_in_child=_end_as_usual)
     try:
         try:
             main()
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        # A terminal that has hung up takes no word of it.
+        with contextlib.suppress(OSError):
+            print("interrupted", file=sys.stderr)
         _exit(INTERRUPTED)
     except BrokenPipeError:
         _exit(BROKEN_PIPE)
@@ -101,6 +113,17 @@ def report_input_errors(main: Callable[[], None]) -> None:
             raise
         print(f"error: {system_error(error) if isinstance(error, OSError) else error}", file=sys.stderr)
         _exit(1)
+
+
+def _end_as_usual() -> None:
+    for ending in _ENDINGS:
+        _handle(ending, signal.SIG_DFL)
+
+
+def _handle(ending: signal.Signals, handler: Callable | signal.Handlers) -> None:
+    # Ignored, as under nohup, it stays so.
+    if signal.getsignal(ending) is not signal.SIG_IGN:
+        signal.signal(ending, handler)
 
 
 def show_input_errors() -> None:

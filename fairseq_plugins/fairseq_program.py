@@ -22,8 +22,10 @@ def python_command(program: str, arguments: Sequence[str]) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Of commands which this process starts: ours without PYTHONOPTIMIZE, which leaves ``assert`` statements out."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONOPTIMIZE"}
+    """Of commands which this process starts: ours without PYTHONOPTIMIZE, which leaves ``assert`` statements out, and
+    with UTF-8 for every stream and file, whatever the locale says."""
+    names = ("PYTHONOPTIMIZE", "PYTHONIOENCODING")
+    return {**{name: value for name, value in os.environ.items() if name not in names}, "PYTHONUTF8": "1"}
 
 
 def _become(program: str) -> None:

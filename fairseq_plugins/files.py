@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import zlib
@@ -21,6 +22,15 @@ from .errors import InputError
 
 _LONGEST_LINE = 1 << 25
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+# How packed content begins, which no text does: what it is, and what unpacks it.
+_PACKINGS = {
+    rb"\x1f\x8b": ("gzip", "gunzip, or give it a name that ends in .gz"),
+    rb"PK\x03\x04": ("zip", "unzip"),
+    rb"BZh\d1AY&SY": ("bzip2", "bunzip2"),
+    rb"\xfd7zXZ\x00": ("xz", "unxz"),
+    rb"\x28\xb5\x2f\xfd": ("zstandard", "unzstd"),
+}
+BYTE_ORDER_MARK = "\ufeff"
 
 
 @contextlib.contextmanager
@@ -225,7 +235,7 @@ def checksum_of_lines(lines: Iterable[str]) -> str:
 def read_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator[str]:
     """The lines of a UTF-8 file without their line ends (``\\n``; a ``\\r`` before it goes too), one at a time.
 
-    A byte order mark at the head of the file is no part of the first line.
+    Byte order marks at the head of a line are no part of it: files that begin with one may have been joined.
 
     Only ``\\n`` ends a line, so that both sides of a parallel text split alike whatever characters they hold. A file
     whose name ends in ``.gz`` is unpacked on the way. ``errors`` is what is done with bytes that are not UTF-8, as
@@ -259,6 +269,8 @@ def lines_of(stream: IO[bytes] | gzip.GzipFile, name: str | os.PathLike[str], er
             number += 1
             if number == 1 and line.startswith(_WIDE_MARKS):
                 raise InputError(f"{name}: UTF-16 text; convert it to UTF-8 with iconv -f UTF-16 -t UTF-8")
+            if number == 1:
+                _refuse_packed(line, name)
             if b"\0" in line:
                 raise InputError(
                     f"{name}, line {number}: a NUL byte, which no text has; if it is UTF-16, convert it with "
@@ -268,8 +280,7 @@ def lines_of(stream: IO[bytes] | gzip.GzipFile, name: str | os.PathLike[str], er
                 raise InputError(
                     f"{name}, line {number}: more than {_LONGEST_LINE:,} bytes; one sentence a line was expected"
                 )
-            text = line.decode("utf-8", errors).removesuffix("\n").removesuffix("\r")
-            yield text.removeprefix("\ufeff") if number == 1 else text
+            yield line.decode("utf-8", errors).removesuffix("\n").removesuffix("\r").lstrip(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
         raise InputError(
             f"{name}, line {number}: not UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x}); "
@@ -277,3 +288,10 @@ def lines_of(stream: IO[bytes] | gzip.GzipFile, name: str | os.PathLike[str], er
         ) from None
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise InputError(f"{name}: not a whole gzip file ({error}); fetch it again") from None
+
+
+def _refuse_packed(start: bytes, name: str | os.PathLike[str]) -> None:
+    """Raises InputError where what was given as text begins as packed content does."""
+    for magic, (packing, remedy) in _PACKINGS.items():
+        if re.match(magic, start):
+            raise InputError(f"{name}: packed by {packing}, though its name does not say so; unpack it: {remedy}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .command_parser import CommandParser
+from .cpus import available_cpus
 from .terminal import table
 from .versions import VERSION, versions
 
@@ -36,7 +37,7 @@ def parser() -> CommandParser:
         "Checks an installation in some 20 seconds: versions, compiler, CPU, GPUs, free disk, which backend each "
         "recurrent layer runs on and why, and whether it computes what its reference does, forwards and backwards. It "
         "says what to do where something is wrong; the exit status is then 1. Compiling the C++ kernels, once, takes "
-        "two minutes more.",
+        "two minutes more; comparing those of a GPU, once, up to ten.",
     )
 
 
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str]) -> None:
     else:
         check_machine()
         problems += [*check_kernels(), *check_fairseq(), *check_layers()]
+        check_gpu_kernels()
     print(f"\nchecked in {time.monotonic() - started:.0f} seconds")
     for problem in problems:
         print(f"problem: {problem}")
@@ -87,7 +89,7 @@ def check_machine() -> None:
     import torch
 
     capability = torch.backends.cpu.get_cpu_capability()
-    print(f"CPU: {platform.machine()}, {capability}, {os.cpu_count()} cores, {torch.get_num_threads()} threads")
+    print(f"CPU: {platform.machine()}, {capability}, {available_cpus()} cores, {torch.get_num_threads()} threads")
     count = torch.cuda.device_count()
     for number in range(count):
         properties = torch.cuda.get_device_properties(number)
@@ -114,6 +116,30 @@ def check_kernels() -> list[str]:
         f"the C++ kernels are off, and MC-RNN, HO-RNN, RCRN and attention run several times slower: {reason}"
         for reason in extension.reasons()
     ]
+
+
+def check_gpu_kernels() -> None:
+    """Prints which kernels this machine's GPU has, and how fast; those that could not be used are tried again.
+
+    None of them is a problem: another one runs in its place.
+    """
+    from .kernels import comparison
+    from .kernels.verdicts import fastest
+
+    found = comparison.ensure(print, of_all=True)
+    if found is None:
+        return
+    rows = [
+        {
+            "operation": operation,
+            "backend": name,
+            "milliseconds": "" if verdict.seconds is None else f"{1000 * verdict.seconds:.2f}",
+            "runs": "yes" if fastest(found, operation) == name else verdict.problem or "no",
+        }
+        for operation, backends in found.items()
+        for name, verdict in backends.items()
+    ]
+    print(f"\nkernels on the GPU, each beside the reference:\n{table(rows)}")
 
 
 def check_fairseq() -> list[str]:

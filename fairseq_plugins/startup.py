@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 import warnings
 
@@ -20,15 +22,35 @@ def prepare_command() -> None:
     missing packages are. What PyTorch 2.14 writes of ``torch.jit.script`` where fairseq is imported is hidden, unless
     Python was given ``-W``: PyTorch calls it a warning of its own module, so that it has to be known by its text.
 
+    Standard output and error are UTF-8 whatever the locale says, since text is in any language. One that is closed
+    (``>&-``) leads nowhere.
+
     Nothing is imported for it: :func:`fairseq_plugins.register` does that where it is needed. Further calls change
     nothing.
     """
     global _is_command
     _is_command = True
+    _open_streams()
     show_input_errors()
     unblock_interrupts()
     if not are_warnings_wanted():
         warnings.filterwarnings("ignore", r"`torch\.jit\.script` is", FutureWarning)
+
+
+def _open_streams() -> None:
+    for number, (name, errors) in enumerate([("stdout", "surrogateescape"), ("stderr", "backslashreplace")], 1):
+        stream = getattr(sys, name)
+        if stream is None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            # Under its own number, which the next file would get, and a child process takes for the stream.
+            os.dup2(nowhere, number)
+            if nowhere != number:
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))
+        elif isinstance(stream, io.TextIOWrapper):
+            # Names of files may hold bytes that are no UTF-8.
+            stream.reconfigure(encoding="utf-8", errors=errors)
 
 
 def are_warnings_wanted() -> bool:

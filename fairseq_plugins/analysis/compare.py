@@ -1,7 +1,8 @@
-"""Two systems on one test set: by how much one is better, whether by chance, and where (DPN-S2S, Table 6).
+"""A system beside others on one test set: by how much it is better, whether by chance, and where (DPN-S2S, Table 6).
 
-The paper's table shows one sentence, chosen by its authors. Here the sentences are those whose scores differ most, for
-either side.
+The paper's table shows one sentence that DPN-S2S has right and its two single paths have wrong, chosen by its authors.
+Here the sentences are those where the last system is furthest ahead of the best of the others, and where it is furthest
+behind the worst of them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SENTENCES = 10
 
 @dataclass(frozen=True)
 class SentenceComparison:
-    """What both systems made of one sentence.
+    """What the systems made of one sentence.
 
     Attributes:
         number: its line, from 1 on.
@@ -32,7 +33,7 @@ class SentenceComparison:
         references: what it should become.
         outputs: of each system, by its name.
         scores: of the sentence by itself: its BLEU, its ROUGE-L ….
-        difference: the second system's score less the first's.
+        difference: the last system's score less that of the nearest of the others.
     """
 
     number: int
@@ -45,22 +46,24 @@ class SentenceComparison:
 
 @dataclass(frozen=True)
 class ComparisonReport:
-    """Two systems on one test set of N sentences.
+    """Systems on one test set of N sentences.
 
     Attributes:
-        systems: the names of the first, the baseline, and of the second.
-        comparisons: of the whole test set; by the metric's name: BLEU, or ROUGE-1, -2 and -L.
+        systems: the names of the baselines, and of the system that is compared with them, the last.
+        comparisons: of the whole test set; by the metric's name: BLEU, or ROUGE-1, -2 and -L. Of several baselines each
+            by the metric's name and the baseline: ``BLEU, CNN``.
         sentence_metric: what the sentences are compared by.
         unit: ``sentences``, or what the metric is made of in their place: then there are N of them.
         higher_is_better: whether the better sentence has the higher score.
         largest: the largest score that a sentence can have; None where there is no limit.
-        differences: (N,), the second system's score of each sentence less the first's.
-        better: the sentences where the second system is furthest ahead, the furthest first.
-        worse: those where the first is.
+        differences: (N,), the last system's score of each sentence less that of the others: of the best of them where
+            it is ahead of all, of the worst where it is behind all, else 0.
+        better: the sentences where the last system is furthest ahead, the furthest first.
+        worse: those where the others are.
             Of a metric that is not made of sentences, both are empty.
     """
 
-    systems: tuple[str, str]
+    systems: tuple[str, ...]
     comparisons: dict[str, Comparison]
     sentence_metric: str
     unit: str
@@ -71,8 +74,13 @@ class ComparisonReport:
     worse: list[SentenceComparison]
 
     @property
+    def others(self) -> str:
+        """What the last system is compared with is called."""
+        return self.systems[0] if len(self.systems) == 2 else "the others"
+
+    @property
     def counts(self) -> tuple[int, int, int]:
-        """In how many sentences the first system is better, both are equal, the second is better."""
+        """In how many sentences the others are better, none of both, the last system is better."""
         rising, falling = (sum(sign * difference > 0 for difference in self.differences) for sign in (1, -1))
         equal = len(self.differences) - rising - falling
         return (falling, equal, rising) if self.higher_is_better else (rising, equal, falling)
@@ -83,32 +91,45 @@ def compare(
     source: Sequence[str],
     references: References,
     metric: Metric,
+    further: Sequence[Metric] = (),
     *,
     sentences: int = SENTENCES,
     seed: int = SEED,
 ) -> ComparisonReport:
-    """Compares two systems, as a whole and sentence by sentence.
+    """Compares a system with others, as a whole and sentence by sentence.
 
     Args:
-        outputs: of each of the two, by their names; the first is the baseline.
+        outputs: of each of two or more, by their names; the last is compared with the others.
         source: N sentences.
         references: of these.
         metric: what they are compared by.
+        further: what else they are compared by as a whole.
         sentences: how many are shown for either side, at most.
         seed: of the bootstrap.
 
     Raises:
-        ValueError: not two systems, no sentences, or lists of different length.
+        ValueError: fewer than two systems, no sentences, or lists of different length.
     """
-    if len(outputs) != 2 or any(len(source) != len(output.text) for output in outputs.values()):
-        raise ValueError("two systems and a source of their length are needed")
-    (first, baseline), (second, system) = outputs.items()
-    compared = metric.compare(baseline, system, references, seed=seed)
-    names = [column.name for column in metric.columns]
+    if len(outputs) < 2 or any(len(source) != len(output.text) for output in outputs.values()):
+        raise ValueError("two systems or more and a source of their length are needed")
+    *baselines, system = outputs
+    metrics = (metric, *further)
+    columns = [column for scored in metrics for column in scored.columns]
+    names = [column.name for column in columns]
+    comparisons = {}
+    for baseline in baselines:
+        pair = outputs[baseline], outputs[system]
+        compared = {k: c for scored in metrics for k, c in scored.compare(*pair, references, seed=seed).items()}
+        for column in columns:
+            name = column.name if names.count(column.name) == 1 else column.label
+            comparisons[name if len(baselines) == 1 else f"{name}, {baseline}"] = compared[column.key]
     # A perfect sentence has 100 only up to the last bits, which must make no system the better one.
-    scores = np.round([metric.sentence_scores(output, references) for output in (baseline, system)], 9)
-    differences = scores[1] - scores[0]
-    advances = np.array([metric.main.advance(difference) for difference in differences])
+    scores = np.round([metric.sentence_scores(output, references) for output in outputs.values()], 9)
+    direction = metric.main.advance(1.0)
+    margins = direction * (scores[-1] - scores[:-1])
+    # Ahead of all others by the least margin, behind all of them by the least.
+    advances = np.where(margins.min(0) > 0, margins.min(0), np.where(margins.max(0) < 0, margins.max(0), 0.0))
+    differences = direction * advances
 
     def shown(index: int) -> SentenceComparison:
         return SentenceComparison(
@@ -116,7 +137,7 @@ def compare(
             source[index],
             [lines[index] for lines in references.text],
             {name: output.text[index] for name, output in outputs.items()},
-            {first: float(scores[0, index]), second: float(scores[1, index])},
+            {name: float(of_system[index]) for name, of_system in zip(outputs, scores, strict=True)},
             float(differences[index]),
         )
 
@@ -124,8 +145,8 @@ def compare(
         sentences = 0
     best, worst = (np.argsort(sign * advances, kind="stable")[:sentences] for sign in (-1, 1))
     return ComparisonReport(
-        (first, second),
-        {c.name if names.count(c.name) == 1 else c.label: compared[c.key] for c in metric.columns},
+        tuple(outputs),
+        comparisons,
         metric.sentence_label,
         metric.unit,
         metric.main.higher_is_better,
@@ -148,18 +169,19 @@ def run(arguments: argparse.Namespace) -> Analysis:
     """The command ``compare``.
 
     Raises:
-        InputError: files do not fit together, there are not two systems, or options do not.
+        InputError: files do not fit together, there is one system, or options do not.
     """
     if arguments.sentences < 0:
         raise InputError(f"--sentences {arguments.sentences}: give how many to show for either side, 0 or more")
     comparable = systems.load(arguments)
-    if len(comparable.outputs) != 2:
-        raise InputError(f"--system: {len(comparable.outputs)} given, but two are compared; give NAME=FILE of each")
+    if len(comparable.outputs) < 2:
+        raise InputError("--system: 1 given, but two or more are compared; give NAME=FILE of each, the baselines first")
     report = compare(
         comparable.outputs,
         comparable.source,
         comparable.references,
         comparable.metric,
+        comparable.further,
         sentences=arguments.sentences,
         seed=arguments.seed,
     )
@@ -168,23 +190,29 @@ def run(arguments: argparse.Namespace) -> Analysis:
 
 def _text(report: ComparisonReport) -> str:
     """The report as it is printed."""
-    first, second = report.systems
+    *baselines, last = report.systems
     rows = []
     for name, comparison in report.comparisons.items():
         row: dict[str, str | float] = {"metric": name}
-        for system, estimate in ((first, comparison.baseline), (second, comparison.system)):
+        # Of several baselines the metric's name says which.
+        for system, estimate in ((report.others, comparison.baseline), (last, comparison.system)):
             row |= {system: estimate.score, f"{system}, 95 %": f"{estimate.mean:.2f} ± {estimate.half_width:.2f}"}
         rows.append({**row, "difference": f"{comparison.difference:+.2f}", "p": f"{comparison.p_value:.4f}"})
     fewer, equal, more = report.counts
     blocks = [
         table(rows),
         "\n".join(dict.fromkeys(comparison.signature for comparison in report.comparisons.values())),
-        f"{report.sentence_metric} of {len(report.differences):,} {report.unit}: {second} is better in {more:,}, "
-        f"{first} in {fewer:,}, both are equal in {equal:,}",
+        f"{report.sentence_metric} of {len(report.differences):,} {report.unit}: {last} is better in {more:,}, "
+        + (
+            f"{report.others} in {fewer:,}, both are equal in {equal:,}"
+            if len(baselines) == 1
+            else f"all others in {fewer:,}, neither in {equal:,}"
+        ),
     ]
-    for name, sentences in ((second, report.better), (first, report.worse)):
+    for name, sentences in ((last, report.better), (report.others, report.worse)):
         if sentences:
-            blocks.append(f"== Where {name} is furthest ahead ==")
+            verb = "is" if name in report.systems else "are"
+            blocks.append(f"== Where {name} {verb} furthest ahead ==")
         blocks += map(_block, sentences)
     return "\n\n".join(blocks)
 

@@ -14,7 +14,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ..errors import InputError
+from ..scoring.bleu import has_hardly_spaces
 from ..scoring.metrics import Metric, Outputs, References
+from ..scoring.rouge_tokens import unicode_tokens
 from ..scoring.significance import SAMPLES, SEED, Interval
 from ..terminal import table
 from . import systems
@@ -159,7 +161,12 @@ def run(arguments: argparse.Namespace) -> Analysis:
     if list(bounds) != sorted(set(bounds)) or bounds[0] < 1:
         raise InputError(f"--bounds {' '.join(map(str, bounds))}: give numbers that rise, from 1 or more")
     comparable = systems.load(arguments)
-    lengths = [len(line.split()) for line in comparable.source]
+    if comparable.further:
+        raise InputError(f"--metric {arguments.metric}: scores by length are of one metric; give one")
+    remarks, lengths = comparable.remarks, [len(line.split()) for line in comparable.source]
+    if has_hardly_spaces(comparable.source):
+        lengths = [max(1, len(unicode_tokens(line))) if line.strip() else 0 for line in comparable.source]
+        remarks = [*remarks, "lengths are in characters, since the source has hardly a space"]
     if 0 in lengths:
         raise InputError(
             f"{arguments.source}, line {lengths.index(0) + 1}: empty, so it belongs to no length; "
@@ -169,7 +176,7 @@ def run(arguments: argparse.Namespace) -> Analysis:
         comparable.outputs, comparable.references, lengths, comparable.metric, bounds, seed=arguments.seed
     )
     rows = table([_row(bucket, report.systems[0]) for bucket in report.buckets])
-    text = "\n".join([*comparable.remarks, rows, f"{report.metric} with 95 % intervals: {report.signature}"])
+    text = "\n".join([*remarks, rows, f"{report.metric} with 95 % intervals: {report.signature}"])
     return Analysis(asdict(report), [Panel(report)], text)
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 from ..errors import InputError
 from ..modules.recurrent.mean_recurrent_length import (
+    clockwork_path_lengths,
     dilated,
     dilated_cnn,
     multi_channel_path_lengths,
@@ -39,7 +40,8 @@ class NetworkMemory:
 
 
 def memories(dilations: Sequence[int], channels: int) -> list[NetworkMemory]:
-    """A DilatedRNN beside networks of as many layers, and an MC-RNN of one layer, over two cycles.
+    """A DilatedRNN beside networks of as many layers, a Clockwork RNN of as many groups, and an MC-RNN of one layer,
+    over two cycles.
 
     Raises:
         InputError: a dilation or the number of channels is below 1.
@@ -57,9 +59,20 @@ def memories(dilations: Sequence[int], channels: int) -> list[NetworkMemory]:
         _memory(name, recurrent_edges_per_node(network), path_lengths(network, 2 * cycle), cycle)
         for name, network in networks.items()
     ]
-    by_start = [multi_channel_path_lengths(channels, 2 * cycle, start) for start in range(1, channels + 1)]
-    worst = [max(lengths) for lengths in zip(*by_start, strict=True)]
-    return [*found, _memory(f"MC-RNN, {channels} channels, 1 layer", None, worst, cycle)]
+    periods = [2**group for group in range(layers)]
+    for name, by_start in (
+        (
+            f"Clockwork RNN, {layers} groups",
+            [clockwork_path_lengths(periods, 2 * cycle, start) for start in range(periods[-1])],
+        ),
+        (
+            f"MC-RNN, {channels} channels, 1 layer",
+            [multi_channel_path_lengths(channels, 2 * cycle, start) for start in range(1, channels + 1)],
+        ),
+    ):
+        worst = [max(lengths) for lengths in zip(*by_start, strict=True)]
+        found.append(_memory(name, None, worst, cycle))
+    return found
 
 
 def _memory(name: str, edges: float | None, lengths: Sequence[float], cycle: int) -> NetworkMemory:

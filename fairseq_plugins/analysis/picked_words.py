@@ -77,10 +77,9 @@ def _of_classifier(
 ) -> PickedWords:
     net_input = sample["net_input"]
     texts = []
-    for side in ("src", "other")[: len(task.inputs)]:
+    for side, pooled in zip(("src", "other"), model.pooled(**net_input), strict=False):
         tokens, lengths = (net_input[f"{side}_{name}"] for name in ("tokens", "lengths"))
-        positions = model.pooled(tokens, lengths, net_input.get(f"{side}_tags")).positions["max"][0]
-        texts.append(_picked(task, tokens[0], _shares(positions, int(lengths[0]))))
+        texts.append(_picked(task, tokens[0], _shares(pooled.positions["max"][0], int(lengths[0]))))
     label = task.labels[int(sample["target"].view(-1)[0])]
     return PickedWords(texts, label, task.labels[int(model(**net_input)[0].argmax())])
 

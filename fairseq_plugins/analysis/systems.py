@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..files import read_lines
-from ..scoring.metrics import Metric, Outputs, References, all_metrics, metric_named
+from ..scoring.metrics import Metric, Outputs, References, all_metrics, metrics_named
 from ..scoring.significance import SEED
 
 
@@ -22,6 +22,7 @@ class Systems:
         references: one or several for each.
         outputs: of each system, by its name, in the order that was given.
         metric: what they are scored by.
+        further: what else they are scored by.
         remarks: on how it scores them, a line each.
     """
 
@@ -29,6 +30,7 @@ class Systems:
     references: References
     outputs: dict[str, Outputs]
     metric: Metric
+    further: list[Metric]
     remarks: list[str]
 
 
@@ -52,7 +54,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what a system made of them; others are compared with the first",
     )
     metrics = all_metrics()
-    parser.add_argument("--metric", choices=[metric.name for metric in metrics], default="bleu", help="default: bleu")
+    names = ", ".join(metric.name for metric in metrics)
+    parser.add_argument(
+        "--metric",
+        "--metrics",
+        default="bleu",
+        metavar="NAME[,NAME]",
+        help=f"{names}; sentences are compared by the first; default: bleu",
+    )
     for metric in metrics:
         metric.add_arguments(parser)
     parser.add_argument("--seed", type=int, default=SEED, help=f"of the bootstrap (default: {SEED})")
@@ -65,7 +74,7 @@ def load(arguments: argparse.Namespace) -> Systems:
         InputError: a file is missing, empty, or has another number of lines than the source; a system has no name, or
             another's; the seed is below 1; an option is another metric's.
     """
-    metric = _metric(arguments)
+    metric, *further = _metrics(arguments)
     if arguments.seed < 1:
         raise InputError(f"--seed {arguments.seed}: the bootstrap takes seeds from 1 on; give another")
     files: dict[str, Path] = {}
@@ -88,21 +97,24 @@ def load(arguments: argparse.Namespace) -> Systems:
     lowercase = getattr(arguments, "lowercase", False)
     language = arguments.reference[0].suffix.removeprefix(".")
     expected = References(references, references, lowercase, language)
-    return Systems(source, expected, outputs, metric, metric.remarks(expected))
+    remarks = [remark for scored in (metric, *further) for remark in scored.remarks(expected)]
+    return Systems(source, expected, outputs, metric, further, remarks)
 
 
-def _metric(arguments: argparse.Namespace) -> Metric:
-    """The metric that was asked for, as its options want it."""
-    metric = metric_named(arguments.metric)
+def _metrics(arguments: argparse.Namespace) -> list[Metric]:
+    """The metrics that were asked for, as their options want them; the main one first."""
+    metrics = metrics_named(arguments.metric, "--metric")
+    label = " and ".join(metric.label for metric in metrics)
+    options = {name for metric in metrics for name in metric.options}
+    tokenize_options = {metric.tokenize_option for metric in metrics}
     for other in all_metrics():
-        foreign = set(other.options) - set(metric.options)
-        if any(getattr(arguments, name.replace("-", "_")) for name in foreign):
+        if any(getattr(arguments, name.replace("-", "_")) for name in set(other.options) - options):
             shown = " and ".join(f"--{name}" for name in other.options)
-            raise InputError(f"{shown} are {other.label}'s, and {metric.label} has none of them; leave them out")
+            raise InputError(f"{shown} are {other.label}'s, and {label} has none of them; leave them out")
         option = other.tokenize_option
-        if option != metric.tokenize_option and getattr(arguments, option.replace("-", "_"), None):
-            raise InputError(f"--{option} is {other.label}'s, and {metric.label} has none; leave it out")
-    return metric.configured(arguments)
+        if option not in tokenize_options and getattr(arguments, option.replace("-", "_"), None):
+            raise InputError(f"--{option} is {other.label}'s, and {label} has none; leave it out")
+    return [metric.configured(arguments) for metric in metrics]
 
 
 def _parallel(file: Path, lines: Sequence[str], source: Path, count: int) -> Sequence[str]:

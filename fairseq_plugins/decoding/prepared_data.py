@@ -10,9 +10,11 @@ from typing import Any
 from .. import __path__ as package_path
 from .. import register
 from ..checkpoints import check_dictionaries, stored_options
+from ..corpora.labelled_audio import LabelledAudioPreparation
 from ..corpora.labelled_texts import LabelledTextsPreparation
 from ..corpora.pairs import PairsPreparation
 from ..corpora.preparation import Preparation, Record, find_kind
+from ..corpora.reading_comprehension import ReadingPreparation
 from ..corpora.running_text import RunningTextPreparation
 from ..errors import InputError
 from ..files import refuse_colon
@@ -65,6 +67,16 @@ class PreparedData:
     def labelled_texts(self) -> LabelledTextsPreparation:
         """How labelled texts were prepared; :meth:`prepared_as`."""
         return self.prepared_as(LabelledTextsPreparation)
+
+    @property
+    def passages(self) -> ReadingPreparation:
+        """How passages with questions were prepared; :meth:`prepared_as`."""
+        return self.prepared_as(ReadingPreparation)
+
+    @property
+    def labelled_audio(self) -> LabelledAudioPreparation:
+        """How recordings were prepared; :meth:`prepared_as`."""
+        return self.prepared_as(LabelledAudioPreparation)
 
     def verify(self, subset: str) -> None:
         """Compares what is read for a set with the checksums that were taken when the data was prepared.

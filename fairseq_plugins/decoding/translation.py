@@ -12,6 +12,7 @@ import argparse
 import ast
 import contextlib
 import html
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -198,7 +199,8 @@ class TranslationModel(TrainedModel):
 
         Raises:
             TypeError: ``lines`` is one text, or one of them is no text.
-            InputError: a sentence is longer than the models take.
+            InputError: a sentence is longer than the models take, or has half a character, or a number is none that can
+                be.
         """
         limits = {"lenpen": length_penalty, "no_repeat_ngram_size": no_repeat_ngram_size}
         generation = limited_generation(beam=beam, **limits)
@@ -270,6 +272,7 @@ class TranslationModel(TrainedModel):
             the number of a sentence, in no particular order, and its best hypothesis
         """
         generation = options.generation
+        check_generation(generation)
         language_model = self._language_model(generation)
         batches = options.batches.fitted(dataset, SET_TOKENS if sources is None else SOURCE_TOKENS)
         for model in (*self.models, *language_model):
@@ -351,6 +354,16 @@ def _attention(models: Sequence[BaseFairseqModel], is_needed: bool) -> Iterator[
     finally:
         for module in showing:
             module.need_attn = True
+
+
+def check_generation(generation: GenerationConfig) -> None:
+    """Raises InputError where numbers of beam search cannot be."""
+    for name, least in ("beam", 1), ("nbest", 1), ("no_repeat_ngram_size", 0):
+        value = getattr(generation, name)
+        if not isinstance(value, int) or value < least:
+            raise InputError(f"{name.replace('_', '-')} is {value}: give a whole number from {least} on")
+    if not math.isfinite(generation.lenpen):
+        raise InputError(f"lenpen is {generation.lenpen}: give a finite number; 1 leaves lengths as they are")
 
 
 def limited_generation(**options: Any) -> GenerationConfig:

@@ -40,55 +40,76 @@ FAMILIES = (
     Family("fairseq's `fconv`, its baseline", "dpn_table_1", "Deeper CNN", "multi30k_de_en/fconv"),
     Family("fairseq's `transformer`, its baseline", "dpn_table_1", "Deeper SAN", "multi30k_de_en/transformer_larger"),
     Family("RCRN", "rcrn_table_5", "RCRN"),
+    Family("R-NET with RCRN", "rcrn_table_9", "RCRN", "fairytale_qa/rnet_rcrn"),
     Family("DilatedRNN", "dilated_rnn_table_1", "Dilated Vanilla, 9 layers of 20, plain"),
+    Family("DilatedRNN on waveforms", "dilated_rnn_table_3", "Raw Dilated GRU, from 8", "spoken_digits/dilated_gru"),
 )
 
 STAND_IN_DATA = {
-    "multi30k_de_en": "Multi30k (test 2016)",
+    "multi30k_de_en": "Multi30k, test 2016",
+    "fairytale_qa": "FairytaleQA",
+    "spoken_digits": "speakers of spoken digits",
     "quickstart": "the quick start's corpus",
 }
 """Data set of :attr:`Family.stand_in` → what it is called in the table."""
 
 
+class Ours(NamedTuple):
+    """What we have to show for a family.
+
+    Attributes:
+        score: the mean, its deviation and the number of runs
+        data: what it was trained on and scored on
+        configuration: that it is of, below the checkout
+    """
+
+    score: str
+    data: str
+    configuration: str
+
+
 def table(records: Sequence[Record]) -> str:
     """The table, from the recorded runs."""
     by_name = {table_of_paper.name: table_of_paper for table_of_paper in paper_tables.tables()}
-    columns: dict[str, list[str]] = {heading: [] for heading in ("family", "the paper", "ours", "training")}
+    headings = ("model", "the paper's score", "the paper's data", "our score", "our data", "to train it")
+    columns: dict[str, list[str]] = {heading: [] for heading in headings}
     for family in FAMILIES:
         paper = by_name[family.table]
         (row,) = (row for row in paper.rows if row.system == family.row)
-        ours, path = _ours(family, paper, row, records)
+        ours = _ours(family, paper, row, records)
         cells = (
             family.name,
-            f"{paper_tables.paper_figures(paper, row)} {paper.measure.heading}, {paper.title.partition(': ')[2]}",
-            ours,
-            f"`scripts/train.sh {path}`",
+            f"{paper_tables.paper_figures(paper, row)} {paper.measure.heading}",
+            paper.title.partition(": ")[2],
+            ours.score,
+            ours.data,
+            f"`scripts/train.sh {ours.configuration}`",
         )
         for column, cell in zip(columns.values(), cells, strict=True):
             column.append(cell)
     return "\n".join(markdown(columns))
 
 
-def _ours(family: Family, paper: Table, row: Row, records: Sequence[Record]) -> tuple[str, str]:
-    """Our score, and the configuration that it is of: on the paper's data if that is recorded, else on the stand-in."""
+def _ours(family: Family, paper: Table, row: Row, records: Sequence[Record]) -> Ours:
+    """On the paper's data if that is recorded, else on the stand-in's."""
     if row.configuration is None:
         raise InputError(f"{family.table}: {family.row} has no configuration that trains it; name another row")
     path = row.configuration.path.relative_to(ROOT).as_posix()
     figures = paper_tables.our_figures(paper, row, records)
     if figures != paper_tables.NOT_RECORDED:
-        return f"{figures}, the same data" + (f" without {paper.without}" if paper.without else ""), path
+        return Ours(figures, "the same" + (f", without {paper.without}" if paper.without else ""), path)
     if family.stand_in is not None:
         stand_in = f"configs/{family.stand_in}.yaml"
         group = group_of(configurations.load(ROOT / stand_in), records, BEST)
         if group is not None and not group.records[0].carried_over:
-            return _score(group), stand_in
-    return paper_tables.NOT_RECORDED, path
+            return Ours(_score(group), STAND_IN_DATA[group.dataset], stand_in)
+    return Ours(figures, results_pages.NOTHING, path)
 
 
 def _score(group: Group) -> str:
-    """The main score of a group on the test set, with its name and the data's."""
+    """The main score of a group on the test set, by the paper's metric."""
     columns = results_pages.columns_of(group.records, "test")
     column, figure = next(
         (column, figure) for column in columns if column.paper is not None and (figure := group.figure(column.key))
     )
-    return f"{figure.text(column.form)} {column.label}, {STAND_IN_DATA[group.dataset]} ({figure.runs})"
+    return f"{figure.text(column.form)} ({figure.runs})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
@@ -26,24 +27,29 @@ def page() -> str:
     lines = [
         "# Options",
         "",
-        "`scripts/update_docs.sh` makes this page. `fairseq-plugins options NAME` prints the same of one",
-        "layer or architecture, your own too. An option that has no effect beside the others is refused.",
+        "`fairseq-plugins options mc_rnn` prints the options of one layer or architecture, your own too.",
+        "This page has those of all that are here. An option that has no effect beside the others is refused.",
         "",
         "## Recurrent layers",
         "",
-        "`--encoder-recurrent-layer` and `--decoder-recurrent-layer` name one. Its options hold for both sides; with",
-        "`--encoder-` or `--decoder-` before the name they hold for one.",
+        "A translation model takes one layer by `--encoder-recurrent-layer`, one by `--decoder-recurrent-layer`.",
+        "The layer's options hold for both sides; with `--encoder-` or `--decoder-` before the name they hold for one.",
+        "All other models take a layer by `--recurrent-layer`.",
         "",
     ]
     for kind in RECURRENT_KINDS.values():
         if not is_ours(kind.options):
             continue
         lines += [f"### {kind.name}", "", f"{capitalised(kind.description)}.", ""]
-        lines += options_table(kind.options) or ["No options of its own.", ""]
+        lines += options_table(fields_of(kind.options)) or ["No options of its own.", ""]
+    of_layers = names_of_layers()
     lines += ["## Models", ""]
     for name, options in sorted(MODEL_DATACLASS_REGISTRY.items()):
         if is_ours(options):
-            lines += [f"### {name}", "", *options_table(options)]
+            own = [field for field in fields_of(options) if field.name not in of_layers]
+            lines += [f"### {name}", "", *options_table(own)]
+            if len(own) < len(fields_of(options)):
+                lines += ["The options of its [recurrent layers](#recurrent-layers) come to these.", ""]
     lines += ["## Architectures", "", "What `--arch` can be, and what it sets.", ""]
     columns = {
         "architecture": [f"`{name}`" for name in PRESETS],
@@ -59,19 +65,35 @@ def is_ours(options: type) -> bool:
     return options.__module__.startswith("fairseq_plugins.")
 
 
-def options_table(options: type) -> list[str]:
-    """The fields of a dataclass of options: name, default, choices and help; nothing where it has none."""
-    fields = [
-        option for option in dataclasses.fields(options) if option.name not in INHERITED and "help" in option.metadata
-    ]
+def fields_of(options: type) -> list[dataclasses.Field[Any]]:
+    """The fields of a dataclass that a user can ask for."""
+    return [field for field in dataclasses.fields(options) if field.name not in INHERITED and "help" in field.metadata]
+
+
+def names_of_layers() -> set[str]:
+    """The options of recurrent layers as models have them: for all sides, and for each."""
+    from ..modules import RECURRENT_KINDS
+
+    names = {field.name for kind in RECURRENT_KINDS.values() for field in dataclasses.fields(kind.options)}
+    return {f"{side}{name}" for side in ("", "encoder_", "decoder_") for name in names}
+
+
+def options_table(fields: Sequence[dataclasses.Field[Any]]) -> list[str]:
+    """Options with default and help; nothing where there are none."""
     if not fields:
         return []
     columns = {
-        "option": [f"`{flag(option.name)}`" for option in fields],
-        "default": [default(option) for option in fields],
-        "what": [text(option.metadata["help"]) for option in fields],
+        "option": [f"`{flag(field.name)}`" for field in fields],
+        "default": [default(field) for field in fields],
+        "what": [text(field.metadata["help"]) + choices(field) for field in fields],
     }
     return [*markdown(columns), ""]
+
+
+def choices(field: dataclasses.Field[Any]) -> str:
+    """The words that an option of a layer can be; nothing where it can be another one, or a number."""
+    words = field.metadata.get("choices", ())
+    return f" ({', '.join(f'`{word}`' for word in words)})" if words else ""
 
 
 def overrides(options: dict[str, Any]) -> str:
@@ -80,10 +102,12 @@ def overrides(options: dict[str, Any]) -> str:
 
 
 def default(field: dataclasses.Field[Any]) -> str:
-    """The value of an option that nobody gives; nothing where that is none, or another option's."""
+    """The value of an option that nobody gives; ``off`` of a flag, nothing where there is none or another option's."""
     value = field.default
     if isinstance(value, Enum):
         value = value.value
+    if value is False:
+        return "off"
     if value is None or value is dataclasses.MISSING or str(value).startswith("${"):
         return ""
     return f"`{value}`"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import InputError
 from ..experiments.recorded_runs import Record
 from ..tables.writing import markdown
-from . import families, options_page, paper_tables, results_pages
+from . import families, options_page, paper_tables, quick_start, results_pages
 
-_FAMILIES = re.compile(r"(<!-- generated: families -->\n).*?(<!-- end -->)", re.DOTALL)
+_PARTS: Mapping[str, Callable[[Sequence[Record]], str]] = {"families": families.table, "quick start": quick_start.part}
+"""The generated parts of README."""
 
 
 def generated(checkout: Path, records: Sequence[Record]) -> dict[Path, str]:
@@ -22,14 +22,16 @@ def generated(checkout: Path, records: Sequence[Record]) -> dict[Path, str]:
         records: of its runs
 
     Raises:
-        InputError: README has no place for the table of families.
+        InputError: README has no place for one of its parts.
     """
     readme, results = checkout / "README.md", checkout / "docs" / "results"
-    text, count = _FAMILIES.subn(
-        lambda part: f"{part[1]}{families.table(records)}\n{part[2]}", readme.read_text(encoding="utf-8")
-    )
-    if count != 1:
-        raise InputError(f"{readme}: has no '<!-- generated: families -->' with its '<!-- end -->'")
+    text = readme.read_text(encoding="utf-8")
+    for name, part in _PARTS.items():
+        head, begin, rest = text.partition(f"<!-- generated: {name} -->\n")
+        _, end, tail = rest.partition("<!-- end -->")
+        if not end:
+            raise InputError(f"{readme}: has no '<!-- generated: {name} -->' with its '<!-- end -->'")
+        text = f"{head}{begin}{part(records)}\n{end}{tail}"
     recorded, papers = results_pages.pages(records), paper_tables.pages(records)
     return {
         readme: text,
@@ -45,21 +47,22 @@ def index(records: Sequence[Record], papers: dict[str, str]) -> str:
     systems = [{record.system for record in records if record.dataset == name} for name in names]
     counts = [sum(record.dataset == name for record in records) for name in names]
     columns = {
-        "data set": [f"[{name}]({name}.md)" for name in names],
+        "data set": [f"[{results_pages.title(name)}]({name}.md)" for name in names],
         "systems": [str(len(each)) for each in systems],
         "records": [f"{count:,}" for count in counts],
     }
-    titles = [page.partition("\n")[0].removeprefix("# ") for page in papers.values()]
+    titles = [page.partition(": the paper's tables\n")[0].removeprefix("# ") for page in papers.values()]
     return "\n".join(
         [
             "# Results",
             "",
-            "`scripts/update_docs.sh` makes the pages of this folder from `results/` and `configs/tables/`.",
-            "`scripts/evaluate.sh CONFIG --record` adds a run.",
+            "What we have trained, and what the papers print.",
             "",
-            "## The papers' tables, and ours beside them",
+            "## The papers' tables, with ours beside them",
             "",
             *(f"- [{title}]({name}.md)" for name, title in zip(papers, titles, strict=True)),
+            "",
+            "[What is not as the papers have it](../not_as_the_papers.md), and why.",
             "",
             "## Recorded runs",
             "",
@@ -67,18 +70,30 @@ def index(records: Sequence[Record], papers: dict[str, str]) -> str:
             "",
             "## How to read them",
             "",
-            "A row is a system: a configuration with its options and a checkpoint.",
-            "A figure of several runs is their mean ± standard deviation; `runs` says of how many.",
-            "Runs of one seed, on other machines or with other numbers of threads, count apart here.",
-            "In comparisons over seeds they count as one.",
+            "- A row is a system: a configuration with its options and a checkpoint.",
+            "- `runs` says of how many runs a figure is the mean; ± is their standard deviation.",
+            "- Runs of one seed on other machines, or with other numbers of threads, count apart here.",
+            "  In comparisons over seeds they count as one.",
             "",
-            "What a page leaves out is in `results/`, a file for each record:",
-            "seed, every option, machine, threads, seconds, versions, revision and date,",
-            "and beside it what single sentences scored.",
-            "Seconds are of whatever else ran on the machine: [speed](../speed.md) compares on equal terms.",
+            "Each run is a file in `results/`, which has more: seed, every option, machine, threads, seconds,",
+            "versions, revision and date. Beside it is what single sentences scored.",
+            "Its seconds are of whatever else ran on the machine: [speed](../speed.md) compares on equal terms.",
             "",
-            "Two systems are compared by",
-            "`fairseq-plugins analysis seeds multi30k_de_en rnnsearch mc_rnn_3 --output work/seeds`.",
+            "To compare two systems over their seeds:",
+            "",
+            "```bash",
+            "fairseq-plugins analysis seeds multi30k_de_en rnnsearch mc_rnn_3 --output work/seeds",
+            "```",
+            "",
+            "## How to add a run",
+            "",
+            "```bash",
+            "scripts/train.sh configs/multi30k_de_en/mc_rnn_3.yaml",
+            "scripts/evaluate.sh configs/multi30k_de_en/mc_rnn_3.yaml --record",
+            "scripts/update_docs.sh",
+            "```",
+            "",
+            "The last command makes the pages of this folder from `results/` and `configs/tables/`.",
             "",
         ]
     )

@@ -25,43 +25,78 @@ def tables() -> tuple[Table, ...]:
 
 def pages(records: Sequence[Record]) -> dict[str, str]:
     """The name of each paper's page → its Markdown."""
-    sections: dict[str, list[str]] = {}
+    by_paper: dict[str, list[Table]] = {}
     for table in tables():
-        paper = re.sub(r"_(table|figure)_\d+$", "", table.name)
-        if f"{paper}_tables" not in sections:
-            title = table.title.partition(",")[0]
-            sections[f"{paper}_tables"] = [
-                f"# {title}: the paper's tables",
-                "",
-                f"“{NOT_RECORDED}”: nobody has recorded a run of this configuration.",
-                "An option beside the number of runs: they trained for another time than the configuration says.",
-                "",
-            ]
-        sections[f"{paper}_tables"] += section(table, records)
-    return {name: "\n".join(lines).rstrip() + "\n" for name, lines in sections.items()}
+        by_paper.setdefault(re.sub(r"_(table|figure)_\d+$", "", table.name), []).append(table)
+    return {f"{paper}_tables": page(of_paper, records) for paper, of_paper in by_paper.items()}
+
+
+def page(of_paper: Sequence[Table], records: Sequence[Record]) -> str:
+    """The tables of a paper."""
+    notes = dict.fromkeys(Path(table.verdict).relative_to("docs") for table in of_paper if table.verdict is not None)
+    lines = [
+        f"# {of_paper[0].title.partition(',')[0]}: the paper's tables",
+        "",
+        *(f"[What holds of the paper's claims](../{note.as_posix()})." for note in notes),
+        "",
+        f"'{NOT_RECORDED}': nobody has recorded a run of this configuration.",
+        "An option beside the number of runs, such as `--stop-time-hours 2`, says for how long they trained.",
+        "",
+    ]
+    for table in of_paper:
+        lines += section(table, records)
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def section(table: Table, records: Sequence[Record]) -> list[str]:
     """A table of a paper."""
     said = [f"`{table.command}` makes it."]
-    if table.verdict is not None:
-        said.append(f"[What holds of the paper's claims](../{Path(table.verdict).relative_to('docs').as_posix()}).")
     if table.without is not None:
         said.append(f"Ours are without {table.without}.")
     lines = [f"## {table.title.partition(', ')[2]}", "", *said, ""]
     if not any(row.figures for row in table.rows):
-        names = dict.fromkeys(row.configuration.dataset for row in table.rows if row.configuration is not None)
-        links = ", ".join(f"[{name}](../../configs/{name})" for name in names)
-        return [*lines, f"The paper draws it, and prints no figure. Its {len(table.rows)} systems: {links}.", ""]
+        systems = f"Its {len(table.rows)} systems: {links_to_folders(table)}."
+        return [*lines, f"The paper draws it, and prints no figure. {systems}", ""]
+    if (names_of := crossed(table.rows)) is not None:
+        return [*lines, *crossed_table(table, *names_of, records)]
     columns = {
         "system": [row.system for row in table.rows],
         f"the paper, {table.measure.heading}": [paper_figures(table, row) for row in table.rows],
         "ours": [our_figures(table, row, records) for row in table.rows],
+        "largest dilation": [f"{row.dilation}" if row.dilation else NOTHING for row in table.rows],
         "parameters, the paper's": [f"{row.parameters:g}M" if row.parameters else NOTHING for row in table.rows],
         "configuration": [link(row) for row in table.rows],
     }
     columns = {heading: cells for heading, cells in columns.items() if any(text != NOTHING for text in cells)}
     return [*lines, *markdown(columns), ""]
+
+
+def crossed(rows: Sequence[Row]) -> tuple[list[str], list[str]] | None:
+    """The two names of each row, ``Books, RCRN``, where there is a row for each pair of them; else None."""
+    firsts, seconds = ([*dict.fromkeys(row.system.partition(", ")[place] for row in rows)] for place in (0, 2))
+    pairs = [f"{first}, {second}" for first in firsts for second in seconds]
+    is_crossed = sorted(pairs) == sorted(row.system for row in rows) and min(len(firsts), len(seconds)) > 1
+    return (firsts, seconds) if is_crossed else None
+
+
+def crossed_table(table: Table, firsts: Sequence[str], seconds: Sequence[str], records: Sequence[Record]) -> list[str]:
+    """A table with a line for each first name and a column for each second one: the paper's figures, and ours."""
+    rows = {row.system: row for row in table.rows}
+
+    def cell(row: Row) -> str:
+        ours = recorded_figures(table, row, records)
+        return paper_figures(table, row) + ("" if ours is None else f"; ours {ours}")
+
+    columns = {"": list(firsts)}
+    columns |= {second: [cell(rows[f"{first}, {second}"]) for first in firsts] for second in seconds}
+    return [
+        f"The paper's {table.measure.heading}, and ours where there are recorded runs:",
+        "",
+        *markdown(columns),
+        "",
+        f"Configurations: {links_to_folders(table)}.",
+        "",
+    ]
 
 
 def paper_figures(table: Table, row: Row) -> str:
@@ -74,16 +109,22 @@ def paper_figures(table: Table, row: Row) -> str:
 
 
 def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
-    """Our recorded figures of a row, in the order of the table's columns."""
-    metric = table.measure.metric
+    """Our recorded figures of a row, in the order of the table's columns; or why there are none."""
     if row.average is not None:
         return "the mean of the rows above"
-    configuration = row.configuration
-    if configuration is None:
+    if row.configuration is None:
         return row.missing or "quoted by the paper"
+    return recorded_figures(table, row, records) or NOT_RECORDED
+
+
+def recorded_figures(table: Table, row: Row, records: Sequence[Record]) -> str | None:
+    """Our recorded figures of a row, in the order of the table's columns; None where no run is recorded."""
+    metric, configuration = table.measure.metric, row.configuration
+    if metric is None or configuration is None or row.average is not None:
+        return None
     path = configuration.path.relative_to(ROOT).as_posix()
-    if metric is None or not any(record.configuration == path for record in records):
-        return NOT_RECORDED
+    if not any(record.configuration == path for record in records):
+        return None
     if row.variant is not None:
         # Runs with settings of their own (--cache-window …) are of something else.
         runs = [record for record in records if record.configuration == path and record.checkpoint == BEST]
@@ -92,7 +133,7 @@ def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
     else:
         group = group_of(configuration, records) or longest_with_own_budget(configuration, records)
     if group is None:
-        return NOT_RECORDED
+        return None
     columns = [column for column in metric.columns if column.paper is not None]
     if table.measure.sets != ("test",):
         wanted = [(columns[0], subset) for subset in table.measure.sets]
@@ -102,7 +143,7 @@ def our_figures(table: Table, row: Row, records: Sequence[Record]) -> str:
         wanted = [(column, f"{subset} with {row.variant}") for column, subset in wanted]
     figures = [group.figure(column.key, subset) for column, subset in wanted]
     if not any(figures):
-        return NOT_RECORDED
+        return None
     cells = (
         figure.text(column.form) if figure else NOTHING for figure, (column, _) in zip(figures, wanted, strict=True)
     )
@@ -116,3 +157,9 @@ def link(row: Row) -> str:
         return NOTHING
     path = row.configuration.path.relative_to(ROOT).as_posix()
     return f"[{path.removeprefix('configs/')}](../../{path})"
+
+
+def links_to_folders(table: Table) -> str:
+    """Links to the folders of a table's configurations, as seen from ``docs/results/``."""
+    names = dict.fromkeys(row.configuration.dataset for row in table.rows if row.configuration is not None)
+    return ", ".join(f"[{name}](../../configs/{name})" for name in names)

@@ -12,6 +12,34 @@ from ..tables.writing import markdown
 NOTHING = "–"
 VARIANT = "cache"
 """The option of an evaluation that gives its sets other names."""
+TITLES = {
+    "copy_memory": "Copy memory: ten symbols after T blank steps",
+    "fairytale_qa": "FairytaleQA, answers from stories",
+    "generated_passages": "Generated passages with questions",
+    "gigaword_sample": "Gigaword headlines, a sample",
+    "iwslt14_sample": "IWSLT'14 German-English, a sample",
+    "multi30k_de_en": "Multi30k German-English",
+    "pixel_mnist": "MNIST, pixel by pixel",
+    "ptb": "Penn Treebank, words",
+    "ptb_small": "Penn Treebank, words, small networks",
+    "quickstart": "The quick start: translation",
+    "quickstart_classification": "The quick start: classification",
+    "quickstart_language_model": "The quick start: language models",
+    "reviews": "Reviews",
+    "spoken_digits": "Spoken digits: who speaks",
+    "sst_2": "SST-2, two classes",
+    "sst_5": "SST-5, five classes",
+    "trec": "TREC, six classes of questions",
+    "wikiqa": "WikiQA, ranking of answers",
+}
+"""The data sets' names for people; another one has the name of its folder."""
+REMARKS = {
+    "copy_memory": "A name ends with T, the number of blank steps.",
+    "fairytale_qa": "If every place were found: BLEU-1 92.13, BLEU-4 87.72, METEOR 79.15, ROUGE-L 86.90.",
+    "multi30k_de_en": "The sets are of Flickr: `test` of 2016, `test1` of 2017, `test2` of 2018.",
+    "reviews": "A name ends with the set of reviews.",
+}
+"""What a reader of a data set's page has to know first."""
 
 
 def pages(records: Sequence[Record]) -> dict[str, str]:
@@ -33,22 +61,29 @@ def page(dataset: str, records: Sequence[Record]) -> str:
     current = [group for group in systems if is_current(group)]
     others = [group for group in systems if not is_current(group)]
     lines = [
-        f"# {dataset}",
+        f"# {title(dataset)}",
         "",
-        f"The recorded runs of `configs/{dataset}`. [How to read this](README.md).",
+        f"The recorded runs of [`configs/{dataset}`](../../configs/{dataset}).",
+        "[How to read them](README.md#how-to-read-them).",
+        *([REMARKS[dataset]] if dataset in REMARKS else []),
         "",
         *(markdown(rows(current, sets)) if current else ["None with the options of today yet."]),
         "",
     ]
     if others:
         lines += ["## With other options", ""]
-        lines += ["Runs whose options are not those of their configurations, older ones among them.", ""]
+        lines += ["These runs have other options than their configurations have today. Some are older.", ""]
         lines += [*markdown(rows(others, sets)), ""]
     lines += ["## What to know of them", "", *(f"- {note}" for note in notes(tested, sets))]
     if trials := len(records) - len(tested):
         place = f"`results/{dataset}`"
-        lines.append(f"- {trials} more are in {place}: scored on the validation set alone, to choose settings.")
+        lines.append(f"- {place} has {trials} more: they chose settings, and were scored on the validation set alone.")
     return "\n".join([*lines, ""])
+
+
+def title(dataset: str) -> str:
+    """The name of a data set for people."""
+    return TITLES.get(dataset, dataset)
 
 
 def is_current(group: Group) -> bool:
@@ -159,5 +194,5 @@ def notes(records: Sequence[Record], shown: Sequence[str]) -> list[str]:
     for label, signatures in sets_of.items():
         for signature, sets in signatures.items():
             of = f" on {', '.join(sets)}" if len(signatures) > 1 else ""
-            lines.append(f"{label}{of}: `{signature}`.")
+            lines.append(f"{label} was computed so{of}: `{signature}`.")
     return [*lines, *said]

@@ -11,6 +11,8 @@ from .processes import own_command
 GENERATED: Mapping[str, Sequence[str]] = {
     "copy_memory": ("copy_memory",),
     "digits": ("pixels", "--small"),
+    "passages": ("generated_passages",),
+    "voices": ("generated_voices",),
 }
 """Corpora without a text → what ``prepare`` is called with."""
 

@@ -15,12 +15,14 @@ from typing import Any, Protocol
 
 from .. import register
 from ..command_parser import CommandParser
+from ..corpora.reading_comprehension import read_references, references_of
 from ..corpora.running_text import RunningTextPreparation
+from ..cpus import available_cpus
 from ..decoding.prepared_data import PreparedData, title_of
 from ..errors import InputError, nearest
 from ..files import atomic_file, read_lines
-from ..scoring.metrics import Metric, Outputs, References, metric_named, read_numbers
-from ..scoring.predictions import read_predictions, write_predictions
+from ..scoring import predictions
+from ..scoring.metrics import Metric, Outputs, References, metric_named, metrics_named, read_numbers
 from . import fairseq_commands
 from .command_line import add_cache_arguments, begin_decoding
 from .configuration import TOKENIZE_OPTIONS, Configuration
@@ -184,7 +186,7 @@ class Generation:
 class Classification:
     """A class, or a score, for each example."""
 
-    kinds = ("labelled_texts", "generated_sequences")
+    kinds: Sequence[str] = ("labelled_texts", "labelled_audio", "generated_sequences")
     is_divisible = True
 
     def options(self, configuration: Configuration, data: PreparedData, extra: Sequence[str]) -> Any:
@@ -227,10 +229,10 @@ class Classification:
 
     def write(self, outputs: Outputs, folder: Path, data: PreparedData, subset: str) -> None:
         """See :mod:`..scoring.predictions`; the numbers are those of the classes, where there are some."""
-        write_predictions(self._file(folder, subset), outputs, getattr(data.preparation, "labels", []))
+        predictions.write_predictions(self._file(folder, subset), outputs, getattr(data.preparation, "labels", []))
 
     def read(self, folder: Path, data: PreparedData, subset: str) -> Outputs:
-        return read_predictions(self._file(folder, subset))
+        return predictions.read_predictions(self._file(folder, subset))
 
     def variant(self, extra: Sequence[str]) -> str:
         return ""
@@ -306,9 +308,42 @@ class TextScoring:
         return folder / f"{subset}.log_probabilities.txt"
 
 
+class Answering(Classification):
+    """An answer to each question, with its place in the passage."""
+
+    kinds = ("reading_comprehension",)
+
+    def references(self, data: PreparedData, subset: str) -> References:
+        """All answers of each question."""
+        path = data.folder / "raw" / f"{subset}.answers"
+        if not path.is_file():
+            raise InputError(f"{path}: no such file; the prepared sets are {', '.join(data.preparation.splits)}")
+        return references_of(read_references(path))
+
+    def decode(self, request: Request, number: int, count: int, progress: Callable[[], object]) -> Decoded:
+        from ..decoding.answers import in_passages
+
+        decoded = super().decode(request, number, count, progress)
+        decoded.hypotheses = in_passages(decoded.hypotheses, PreparedData.load(request.data), request.subset)
+        return decoded
+
+    def outputs(self, hypotheses: Sequence[tuple[str, list[float]]], data: PreparedData) -> Outputs:
+        return predictions.outputs_of_answers(hypotheses)
+
+    def write(self, outputs: Outputs, folder: Path, data: PreparedData, subset: str) -> None:
+        predictions.write_answers(self._file(folder, subset), outputs)
+
+    def read(self, folder: Path, data: PreparedData, subset: str) -> Outputs:
+        return predictions.read_answers(self._file(folder, subset))
+
+    def _file(self, folder: Path, subset: str) -> Path:
+        return folder / f"{subset}.answers.tsv"
+
+
 DECODINGS: dict[str, Decoding] = {
     "generate": Generation(),
     "classification": Classification(),
+    "answers": Answering(),
     "text": TextScoring(),
 }
 """What a metric may name."""
@@ -349,7 +384,7 @@ def _decode_share(request: Request, number: int, count: int) -> Decoded:
     import torch
 
     if request.device == "cpu":
-        torch.set_num_threads(max(1, int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1) // count))
+        torch.set_num_threads(max(1, int(os.environ.get("OMP_NUM_THREADS") or available_cpus()) // count))
     else:
         torch.cuda.set_device(number)
     return DECODINGS[request.decoding].decode(request, number, count, lambda: None)
@@ -371,6 +406,25 @@ def in_order(decoded: Decoded, count: int, data: PreparedData, subset: str) -> l
     return [decoded.hypotheses[number] for number in range(count)]
 
 
+def chosen_metrics(names: str, configuration: Configuration, data: PreparedData) -> list[Metric]:
+    """Those of :func:`..scoring.metrics.metrics_named`; of an empty list that of :func:`metric_of`.
+
+    What a configuration says of its metric's tokenizer holds where that metric is among them.
+
+    Raises:
+        InputError: there is no such metric, or two of them do not score the same outputs.
+    """
+    if not names:
+        return [metric_of(configuration, data)]
+    metrics = metrics_named(names, "--metrics")
+    check_metric(data, metrics[0])
+    values = [configuration.evaluate.get(metric.tokenize_option or "") for metric in metrics]
+    return [
+        metric.tokenized_by(None if value is None else value.text)
+        for metric, value in zip(metrics, values, strict=True)
+    ]
+
+
 def metric_of(configuration: Configuration, data: PreparedData) -> Metric:
     """What an experiment is scored by: ``evaluate: metric:`` of its configuration, or what its data is made for.
 
@@ -385,21 +439,22 @@ def metric_of(configuration: Configuration, data: PreparedData) -> Metric:
     for option in TOKENIZE_OPTIONS:
         if (value := configuration.evaluate.get(option)) is not None:
             try:
-                metric = tokenized_by(metric, option, value.text)
+                [metric] = tokenized_by([metric], option, value.text)
             except InputError as error:
                 raise InputError(f"{value.place}: {error}") from None
     return metric
 
 
-def tokenized_by(metric: Metric, option: str, tokenizer: str) -> Metric:
-    """A metric as one of :data:`TOKENIZE_OPTIONS` wants it.
+def tokenized_by(metrics: Sequence[Metric], option: str, tokenizer: str) -> list[Metric]:
+    """Metrics as one of :data:`TOKENIZE_OPTIONS` wants those that it is of.
 
     Raises:
         InputError: the option is another metric's, or names no tokenizer.
     """
-    if option != metric.tokenize_option:
-        raise InputError(f"{option} is not for {metric.label}, which the scores are of: leave it out")
-    return metric.tokenized_by(tokenizer)
+    if option not in [metric.tokenize_option for metric in metrics]:
+        labels = " and ".join(metric.label for metric in metrics)
+        raise InputError(f"{option} is not for {labels}, which the scores are of: leave it out")
+    return [metric.tokenized_by(tokenizer) if metric.tokenize_option == option else metric for metric in metrics]
 
 
 def check_evaluation(configuration: Configuration, data: PreparedData) -> None:

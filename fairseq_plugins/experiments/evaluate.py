@@ -15,14 +15,14 @@ from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoi
 from ..command_parser import CommandParser
 from ..errors import InputError
 from ..files import locked
-from ..scoring.metrics import Metric
+from ..scoring.metrics import Metric, metrics_of
 from ..terminal import table
 from . import configuration as configurations
 from . import fairseq_commands, recorded_runs
 from .attention import over_development_set
 from .command_line import begin_decoding, gpu_count, process_count, started, work_folder
 from .configuration import TOKENIZE_OPTIONS, Configuration
-from .decoding import Request, decode, decoding_of, in_order, metric_of, tokenized_by
+from .decoding import Request, chosen_metrics, decode, decoding_of, in_order, tokenized_by
 from .processes import own_command, shown
 from .run import Run
 
@@ -81,6 +81,13 @@ def parser() -> CommandParser:
         "--processes", type=process_count, metavar="N", help="that divide the set (default: one for each GPU)"
     )
     options.add_argument(
+        "--metrics",
+        default="",
+        metavar="NAME[,NAME]",
+        help="what the outputs are scored by instead: bleu, chrf (chrF++), ter, rouge, rouge_lsum, exact_match, cer; "
+        "answers, squad",
+    )
+    options.add_argument(
         "--record",
         action="store_true",
         help="also write the run to results/<dataset>/<model>/, or below FAIRSEQ_PLUGINS_RESULTS, for the tables in "
@@ -94,6 +101,10 @@ def parser() -> CommandParser:
 def main(arguments: Sequence[str]) -> None:
     """Translates and scores, and writes the evaluation's part of ``results.json``."""
     options, extra = parser().parse_and_pass_on(arguments)
+    if options.record and options.metrics:
+        raise InputError(
+            "--metrics with --record: recorded runs have the experiment's own metric; leave one of them out"
+        )
     path = options.configuration
     configuration = configurations.load(path, options.recipe, options.data)
     run = Run(work_folder(options.work or configuration.default_work))  # what is damaged is said before minutes of work
@@ -105,15 +116,17 @@ def main(arguments: Sequence[str]) -> None:
         recorded_runs.recordable(configuration, run, options.checkpoint)
     subset = data.preparation.split_of(options.subset)
     name = data.preparation.splits.get(subset, {}).get("name", subset)
-    metric = metric_of(configuration, data)
+    metrics = chosen_metrics(options.metrics, configuration, data)
     said = {option: getattr(options, option.replace("-", "_")) for option in TOKENIZE_OPTIONS}
     tokenizers = {option: tokenizer for option, tokenizer in said.items() if tokenizer is not None}
     for option, tokenizer in tokenizers.items():
-        metric = tokenized_by(metric, option, tokenizer)
+        metrics = tokenized_by(metrics, option, tokenizer)
+    metric = metrics[0]
     decoding = decoding_of(metric)
     references = decoding.references(data, subset)
     count = len(references.tokens[0])
-    remarks = metric.remarks(references)  # what is not installed is said before minutes of decoding
+    # What is not installed is said before minutes of decoding.
+    remarks = [remark for scored in metrics for remark in scored.remarks(references)]
     average = configuration.average if options.average is None else options.average
     data.verify(subset)
     device = fairseq_commands.device_of(options.gpus)
@@ -134,7 +147,7 @@ def main(arguments: Sequence[str]) -> None:
             decoded = decode(request, options.processes or max(1, options.gpus or 1), bar.update)
         outputs = decoding.outputs(in_order(decoded, count, data, subset), data)
         scores = {
-            **metric.scores(outputs, references),
+            **{key: value for scored in metrics for key, value in scored.scores(outputs, references).items()},
             "tokenizer": metric.tokenizer,
             "decode_sentences_per_second": round(count / max(decoded.seconds, 1e-9), 2),
             "checkpoint": checkpoint,
@@ -144,12 +157,12 @@ def main(arguments: Sequence[str]) -> None:
         decoding.write(outputs, folder, data, stem)
         keep(run, configuration, stem, name, scores)
     row = {"system": f"{configuration.dataset}/{configuration.model}", "set": name, "sentences": count}
-    row |= {column.label: scores[column.key] for column in metric.columns}
+    row |= {column.label: scores[column.key] for scored in metrics for column in scored.columns}
     # A table's figures are of its test sets.
     if subset.startswith("test") and (paper := configuration.paper_row()) is not None:
         row["paper"] = paper_cell(metric, paper, name)
     print(table([{**row, "sentences/s": scores["decode_sentences_per_second"]}]))
-    print("\n".join([*explanations(metric, scores), *remarks]))
+    print("\n".join([*(line for scored in metrics for line in explanations(scored, scores)), *remarks]))
     attention = over_development_set(checkpoint, data, run.folder)
     if attention is not None:
         run.update(attention=attention)
@@ -178,6 +191,9 @@ def make_room(run: Run, stem: str) -> None:
         if present.get("updates") != trained:
             raise InputError(f"{run.folder}: the training has gone on meanwhile; evaluate again")
         if stem == "test" and present.pop("checkpoint", None) is not None:
+            for metric in metrics_of(present):
+                for key in metric.keys_of_scores:
+                    present.pop(key, None)
             run.write(present)
 
 

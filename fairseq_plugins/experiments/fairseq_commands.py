@@ -72,7 +72,12 @@ class TrainCommand(NamedTuple):
 
 
 def train_command(
-    configuration: Configuration, data: PreparedData, work: Path, gpus: int | None, extra: Sequence[str]
+    configuration: Configuration,
+    data: PreparedData,
+    work: Path,
+    gpus: int | None,
+    extra: Sequence[str],
+    processes: int | None = None,
 ) -> TrainCommand:
     """The fairseq-train command of a configuration.
 
@@ -82,10 +87,11 @@ def train_command(
         work: the work folder; checkpoints go to ``checkpoints`` below it
         gpus: how many GPUs of this machine, 0 for the CPU, None for all there are
         extra: further options; they win over the configuration's
+        processes: how many on the CPU; of GPUs each has one
 
     Raises:
-        InputError: an option or a value that fairseq's parser does not know, more GPUs than there are, or data of a
-            kind that is not read.
+        InputError: an option or a value that fairseq's parser does not know, more GPUs than there are, another number
+            of processes, or data of a kind that is not read.
     """
     task = option(extra, "--task")
     if task is None and "task" in configuration.train:
@@ -99,9 +105,17 @@ def train_command(
     if gpus is None:
         gpus = 0 if "--cpu" in [*options, *extra] else available
     if gpus > available:
-        raise InputError(f"--gpus {gpus}: PyTorch sees {available} GPUs here; ask for at most as many, 0 is the CPU")
+        there = f"{available} here; ask for at most as many" if available else "no GPU here"
+        raise InputError(
+            f"--gpus {gpus}: PyTorch sees {there}; --gpus 0 is the CPU, with --processes {gpus} in {gpus} processes"
+        )
+    if gpus and processes not in (None, gpus):
+        raise InputError(
+            f"--processes {processes}: each of the {gpus} GPUs has one process; say --gpus {processes}, or --gpus 0 "
+            f"for processes on the CPU"
+        )
     # Said even for one process: fairseq's default is as many as there are GPUs, with --cpu too.
-    command += ["--distributed-world-size", str(max(1, gpus)), *(["--cpu"] if gpus == 0 else [])]
+    command += ["--distributed-world-size", str(gpus or processes or 1), *(["--cpu"] if gpus == 0 else [])]
     share = share_of(configuration, extra, process_count(command, extra))
     further = [*extra, *share.options]
     return TrainCommand([*command, *further], check("train", command[1:], configuration.train, further))
@@ -401,6 +415,10 @@ def _parser(kind: str, section: Section, extra: Sequence[str] = ()) -> argparse.
 
     def error(message: str) -> NoReturn:
         match = re.match(r"argument (?:-\w/)?--([\w-]+)", message)
+        if choice := re.fullmatch(r"(argument .*): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL):
+            known = [name.strip("' ") for name in choice[3].split(",")]
+            lists = "; 'fairseq-plugins options' lists ours" if match and match[1] == "arch" else ""
+            message = f"{choice[1]}: there is no '{choice[2]}'{nearest(choice[2], known, 3)}{lists}"
         # What fairseq reads a value with has no name that says anything.
         message = message.replace("invalid <lambda> value", "invalid value")
         value = section.get(match[1]) if match and option(extra, f"--{match[1]}") is None else None
@@ -420,7 +438,8 @@ def _options(kind: str, section: Section, extra: Sequence[str]) -> dict[str, arg
         action = parser._option_string_actions.get(f"--{key}")
         if action is not None and action.choices is not None:
             if value.text not in action.choices:
-                hint = nearest(value.text, map(str, action.choices))
+                hint = nearest(value.text, map(str, action.choices), 3)
+                hint += "; 'fairseq-plugins options' lists ours" if key == "arch" else ""
                 raise InputError(f"{value.place}: {key}: fairseq knows no '{value.text}'{hint}")
             choices += [f"--{key}", value.text]
     # Parsing is what makes fairseq add the options of the architecture and the other choices to the parser.

@@ -7,7 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ..command_parser import PROGRAM
@@ -43,6 +43,7 @@ def run(
     on_line: Callable[[str], object],
     stderr: int | None = None,
     pass_fds: Sequence[int] = (),
+    variables: Mapping[str, str] | None = None,
 ) -> int:
     """Runs a command, hands over each line of its standard output, and returns its exit status.
 
@@ -54,6 +55,7 @@ def run(
         stderr: None, our own, so that fairseq sees the terminal and draws its progress bar there; or
             ``subprocess.STDOUT``, which makes its lines part of the output
         pass_fds: file descriptors that the command inherits
+        variables: of the environment, beside ours
     """
     is_fairseq = Path(command[0]).name.startswith("fairseq-")
     process = subprocess.Popen(
@@ -65,7 +67,7 @@ def run(
         errors="replace",
         pass_fds=pass_fds,
         # Today's libraries write a page of deprecation warnings about fairseq 0.12, in which an error would get lost.
-        env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **KEPT_MEMORY, **environment()},
+        env={"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1", **KEPT_MEMORY, **environment(), **(variables or {})},
     )
     try:
         for line in process.stdout or ():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import platform
 import subprocess
@@ -56,6 +57,22 @@ def machine() -> dict[str, Any]:
     threads = int(os.environ.get("OMP_NUM_THREADS") or torch.get_num_threads())
     processor = next(named, "") or platform.processor() or platform.machine()
     return {"processor": processor, "cores": os.cpu_count(), "threads": threads}
+
+
+def kernels(options: argparse.Namespace) -> dict[str, str]:
+    """On which backend fairseq-train with these options runs each operation; on GPUs they are compared now if they
+    never were, unless the user names one."""
+    import torch
+
+    from ..kernels import BACKEND_VARIABLE, comparison, summary
+
+    if options.cpu:
+        return summary.backends_on_cpu(
+            torch.float16 if options.fp16 else torch.bfloat16 if options.bf16 else torch.float32
+        )
+    if not os.environ.get(BACKEND_VARIABLE):
+        comparison.ensure(functools.partial(print, flush=True))
+    return summary.backends_on_gpus()
 
 
 def device(options: argparse.Namespace) -> str:

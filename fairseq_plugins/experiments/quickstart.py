@@ -5,9 +5,7 @@ Every step is one of the commands that a user's own experiment takes; they are p
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -16,14 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from ..command_parser import CommandParser
-from ..corpora.builtin import TEXT
+from ..corpora.builtin import PLAIN, TEXT, held_out
 from ..decoding.prepared_data import PreparedData
-from ..errors import InputError, last_words
+from ..errors import InputError
 from ..fairseq_program import environment
 from ..files import read_lines
+from ..missing import remedy
 from ..package_files import CONFIGURATIONS
 from ..samples import spread
 from ..scoring.metrics import Metric, Outputs, metric_named
@@ -34,15 +31,18 @@ from . import groups_of_runs, recorded_runs
 from .builtin_corpora import builtin_corpus
 from .command_line import work_folder
 from .decoding import decoding_of
-from .fairseq_commands import option
+from .held_out import count_sentence, translate_held_out
 from .processes import own_command, shown
 from .run import Run, overview
-from .training_statistics import follow_statistics
+from .side_by_side import WatchedPair, kernels_compiled, steps_side_by_side, train_side_by_side
 
 SYSTEMS = {"MC-RNN-3": "mc_rnn_3", "RNNSearch": "rnnsearch"}
 """What the models of pairs are called → their configurations."""
 LEAD = 8
 SAMPLES = 5
+PLAIN_SAMPLES = 8
+"""How many of the plain held-out sentences are shown."""
+_WATCHED_WORDS = 6
 
 
 def word_for_word(data: PreparedData, text: Path) -> dict[str, Outputs]:
@@ -89,8 +89,8 @@ class Task:
     """The folder below ``configs``, and the work folder."""
     baselines: Callable[[PreparedData, Path], dict[str, Outputs]]
     """Of the prepared data and the folder of the text: what a baseline is called → what it makes of the test set."""
-    sentence: str
-    """What the trained model is tried on."""
+    typed: tuple[str, ...]
+    """What the first of the trained models is tried on: typed by hand, and in no file of the corpus."""
     corpus: str
     """The heading of the corpus."""
     decoding: str
@@ -110,14 +110,14 @@ class Task:
     names: tuple[str, ...] = ()
     """What an input, the baseline and a reference are called in samples."""
     program: str = ""
-    """The command that the trained model is tried by, which reads ``sentence``."""
+    """The command that the trained model is tried by, which reads ``typed``; empty for one that takes a prompt."""
 
 
 TASKS = {
     "translation": Task(
         configurations="quickstart",
         systems=SYSTEMS,
-        preparation=("--tokenizer", "moses", "--bpe-size", 3000),
+        preparation=("--tokenizer", "moses", "--separate", "--bpe-size", 1400),
         baselines=word_for_word,
         inputs="test.de",
         names=("German", "word for word", "reference"),
@@ -126,7 +126,7 @@ TASKS = {
         subtitle="MC-RNN and RNNSearch on the built-in corpus",
         notice="A grammar made this corpus: it shows that everything works, and not which model is better.",
         program="translate",
-        sentence="Der Hund, den meine Schwester gefunden hat, ist sehr klug.",
+        typed=(held_out()[0].source,),
     ),
     "summarization": Task(
         configurations="quickstart_summarization",
@@ -140,8 +140,12 @@ TASKS = {
         subtitle="MC-RNN and RNNSearch on the built-in corpus",
         notice="A grammar made this corpus: it shows that everything works, and not which model is better.",
         program="translate",
-        sentence="Shares on the stock exchange in Tokyo closed sharply lower on Monday as investors feared weak "
-        "company profits, dealers said.",
+        typed=(
+            "Shares on the stock exchange in Tokyo closed sharply lower on Monday as investors worried about the cost "
+            "of oil, a newspaper reported.",
+            "A forest fire in southern Greece killed 7 people on Sunday, while the president of Kenya arrived in Oslo.",
+            "The Danish trade minister, Keane, resigned on Thursday for reasons of health.",
+        ),
     ),
     # A sentence names two people, and its class is the one who acts: word order decides.
     "classification": Task(
@@ -155,7 +159,11 @@ TASKS = {
         subtitle="RCRN and a BiLSTM on built-in sentences",
         notice="A grammar made these sentences: they show that everything works, and not which model is better.",
         program="predict",
-        sentence="It was the doctor whom the pilot thanked at the station on Monday.",
+        typed=(
+            "It was the doctor whom the pilot thanked at the station on Monday.",
+            "The baker was warned by the singer.",
+            "The farmer called the teacher yesterday.",
+        ),
     ),
     TEXT: Task(
         configurations="quickstart_language_model",
@@ -166,7 +174,7 @@ TASKS = {
         decoding="Reading the test set, without and with the continuous cache",
         subtitle="MC-RNN and an LSTM on the built-in text",
         notice="A grammar made this text: it shows that everything works, and not which model is better.",
-        sentence="my brother",
+        typed=("my brother", "the teacher says that", "yesterday evening"),
     ),
 }
 
@@ -231,12 +239,11 @@ def main(arguments: Sequence[str]) -> None:
     task = TASKS[options.task]
     work = work_of(task, options.work, options.seed)
     started = time.monotonic()
-    show_kernels()
-
     text, data = work / "text", work / "data"
-    heading(task.corpus)
-    for command in builtin_corpus(options.task, text, data, task.preparation):
-        step(command)
+    with kernels_compiled():
+        heading(task.corpus)
+        for command in builtin_corpus(options.task, text, data, task.preparation):
+            step(command)
 
     heading("Training both models, one thread each")
     places = {name: ["--work", work / model, "--data", data, "--gpus", 0] for name, model in task.systems.items()}
@@ -245,13 +252,22 @@ def main(arguments: Sequence[str]) -> None:
     train_side_by_side(
         {name: [*own_command("train"), preset(task, name), *place, *limit] for name, place in places.items()},
         {name: updates(task, name) for name in places},
+        watched_pair(data, task) if task.program == "translate" else None,
     )
+
+    translations = {}
+    if options.task == "translation":
+        heading("Sentences that were written by hand, and are not in the corpus")
+        for name, model in task.systems.items():
+            translations[name] = translate_held_out(Run(work / model), configurations.load(preset(task, name)))
+        print(*held_out_lines(translations), sep="\n")
 
     heading(task.decoding)
     keep = ["--record"] if options.record else []
-    for name, place in places.items():
-        for variant in task.evaluations:
-            step([*own_command("evaluate"), preset(task, name), *place, *variant, *keep])
+    for variant in task.evaluations:
+        steps_side_by_side(
+            [[*own_command("evaluate"), preset(task, name), *place, *variant, *keep] for name, place in places.items()]
+        )
 
     prepared = PreparedData.load(data)
     metric = metric_named(prepared.preparation.metric)
@@ -295,10 +311,10 @@ def main(arguments: Sequence[str]) -> None:
         + ["--title", title, "--subtitle", task.subtitle, "--notice", task.notice]
     )
 
-    try_out(task, work, options.sentence or task.sentence)
-    print(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes. Checkpoints, logs and results.json: {work}")
-    if task.program == "translate":
-        print(f"The report, with learning curves and what the models attended to: {page}")
+    try_out(task, work, (options.sentence,) if options.sentence else task.typed)
+    heading(f"Done in {(time.monotonic() - started) / 60:.1f} minutes; now you")
+    for comment, line in next_commands(options.task, work):
+        print(f"# {comment}\n{line}")
 
 
 def work_of(task: Task, folder: Path | None, seed: int | None) -> Path:
@@ -326,21 +342,56 @@ def work_of(task: Task, folder: Path | None, seed: int | None) -> Path:
     return work
 
 
-def try_out(task: Task, work: Path, sentence: str) -> None:
-    """Has the first of the trained models say something of a sentence, or go on with it."""
+def try_out(task: Task, work: Path, typed: Sequence[str]) -> None:
+    """Has the first of the trained models say something of each text, or go on with it."""
     name, model = next(iter(task.systems.items()))
-    checkpoint = work / model / "checkpoints" / "checkpoint_best.pt"
+    folder = work / model
+    heading(f"What {name} makes of text that was typed by hand")
     if not task.program:
-        heading(f"Text of {name}'s own")
-        step([*own_command("generate-text"), checkpoint, "--tokens", 40, "--prompt", sentence, "--gpus", 0])
+        generate = [*own_command("generate-text"), folder, "--tokens", 15, "--gpus", 0]
+        steps_side_by_side([[*generate, "--prompt", text] for text in typed])
         return
-    heading("Your sentence")
-    command = [*own_command(task.program), str(checkpoint)]
-    print(f"$ echo {shown([sentence])} | {shown(command)}", flush=True)
-    finished = subprocess.run(command, input=sentence + "\n", stdout=subprocess.PIPE, text=True)
+    command = [*own_command(task.program), str(folder)]
+    print(f"$ printf '%s\\n' {shown(typed)} | {shown(command)}", flush=True)
+    finished = subprocess.run(command, input="".join(f"{text}\n" for text in typed), stdout=subprocess.PIPE, text=True)
     if finished.returncode != 0:
         sys.exit(finished.returncode)
-    print(finished.stdout, end="")
+    for text, line in zip(typed, finished.stdout.splitlines(), strict=True):
+        print(f"\n{text}\n  {line}")
+
+
+def next_commands(name: str, work: Path) -> list[tuple[str, str]]:
+    """Commands to go on with, which can be pasted into a shell and work: what each is for, and the command.
+
+    Args:
+        name: of the task, one of :data:`TASKS`
+        work: the work folder of the quick start
+    """
+    task, here = TASKS[name], Path(os.path.relpath(work))
+    system = next(iter(task.systems))
+    model, own = here / task.systems[system], here / "own_text"
+    text, program = shown([task.typed[0]]), [*own_command(task.program or "generate-text"), str(model)]
+    _, prepare = builtin_corpus(name, here / "text", own / "data", task.preparation)
+    train = [*own_command("train"), preset(task, system), "--work", own / model.name, "--data", own / "data"]
+    steps = [
+        (
+            "a text of your own",
+            f"echo {text} | {shown(program)}" if task.program else f"{shown(program)} --tokens 40 --prompt {text}",
+        ),
+        ("a page about one model", shown([*own_command("report"), str(model)])),
+        ("training on your own text: put your files in the place of these", one_after_the_other(prepare, train)),
+    ]
+    if task.program == "translate":
+        exported = str(here / "exported")
+        export = [*own_command("export"), str(model), "--output", exported]
+        serve = one_after_the_other(export, [*own_command("serve"), exported])
+        steps.append((f"a page that translates as you type (first {remedy('export,serve')})", serve))
+    return steps
+
+
+def one_after_the_other(*commands: Sequence[object]) -> str:
+    """A line for a shell that runs commands until one fails."""
+    return " && ".join(shown([str(part) for part in command]) for command in commands)
 
 
 def add_cache(rows: list[dict[str, Any]], runs: Mapping[str, Run]) -> None:
@@ -410,71 +461,32 @@ def step(command: Sequence[object]) -> None:
         sys.exit(status)
 
 
-def show_kernels() -> None:
-    """Says on which kernels the trainings will run, and compiles them, so that not both trainings wait for it."""
-    from ..kernels.summary import summary  # imports PyTorch
-
-    print(summary(), flush=True)
-
-
-def train_side_by_side(systems: dict[str, Sequence[object]], totals: dict[str, int]) -> None:
-    """Runs one training command for each system at the same time, and shows how far they are.
+def held_out_lines(translations: Mapping[str, Sequence[str]], number: int = PLAIN_SAMPLES) -> list[str]:
+    """Some of the plain held-out sentences with what each system made of them, and how many are right.
 
     Args:
-        systems: the command of each
-        totals: for how many updates each trains, unless its command says ``--max-update``
-
-    Raises:
-        InputError: one of them failed; the others are stopped.
+        translations: of each system, of all held-out sentences
+        number: of sentences
     """
-
-    async def train_all() -> None:
-        trainings = [
-            asyncio.create_task(_train(name, [str(part) for part in command], totals[name], position))
-            for position, (name, command) in enumerate(systems.items())
-        ]
-        try:
-            await asyncio.gather(*trainings)
-        finally:
-            for training in trainings:
-                training.cancel()
-            await asyncio.gather(*trainings, return_exceptions=True)
-
-    asyncio.run(train_all())
+    pairs = held_out()
+    plain = [place for place, pair in enumerate(pairs) if pair.kind == PLAIN]
+    width = max(len("reference"), *map(len, translations))
+    lines = []
+    for place in (plain[index] for index in spread(len(plain), number)):
+        texts = {"German": pairs[place].source, "reference": pairs[place].reference}
+        texts |= {name: made[place] for name, made in translations.items()}
+        lines += [*(f"{name:>{width}}  {text}" for name, text in texts.items()), ""]
+    return [*lines, *(f"{name}: {count_sentence(made)}" for name, made in translations.items())]
 
 
-async def _train(name: str, command: list[str], total: int, position: int) -> None:
-    """One training: a bar on a terminal, and a line at the end of each epoch."""
-    tqdm.write(f"$ {shown(command)}")
-    total = int(option(command, "--max-update") or total)
-    new_statistics = follow_statistics(Run(str(option(command, "--work"))).statistics)
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        limit=1 << 20,
-        env=environment(),
+def watched_pair(data: Path, task: Task) -> WatchedPair:
+    """A short pair of the development set."""
+    source, target = (
+        list(read_lines(data / "raw" / f"valid{Path(name).suffix}"))
+        for name in (task.inputs, f"test.{PreparedData.load(data).pairs.target_lang}")
     )
-    last_lines: list[str] = []
-    bar = tqdm(desc=name, total=total, position=position, unit=" updates", disable=None, leave=False)
-    try:
-        while process.stdout and (raw := await process.stdout.readline()):
-            last_lines = [*last_lines[-30:], raw.decode("utf-8", errors="replace")]
-            for statistics in new_statistics():
-                done = int(statistics["num_updates"])
-                bar.update(done - bar.n)
-                if statistics["split"] == "valid":
-                    measure = "accuracy" if "accuracy" in statistics else "ppl"
-                    label = "perplexity" if measure == "ppl" else measure
-                    tqdm.write(f"{name}: {done:,} of {total:,} updates, development {label} {statistics[measure]:.2f}")
-        status = await process.wait()
-    finally:
-        bar.close()
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-            await process.wait()
-    if status != 0:
-        raise InputError(f"{name}: {command[0]} ended with exit status {status}: {last_words(last_lines)}")
+    number = min(range(len(source)), key=lambda place: (abs(len(source[place].split()) - _WATCHED_WORDS), place))
+    return WatchedPair(source[number], target[number])
 
 
 def show_samples(lines: Mapping[str, Sequence[str]]) -> None:

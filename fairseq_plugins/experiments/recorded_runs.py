@@ -64,6 +64,8 @@ class Record:
         parameters, updates, train_seconds, train_tokens_per_second: of the training
         validation_loss: updates → loss on the validation set, as the training logged it: in bits where it is a
             cross-entropy; empty where nobody kept it
+        held_out: of the quick start's translations ``translations``, of the sentences that were written by hand, and
+            the checksums of ``corpus`` and ``configuration`` that they depend on; else empty
         decode_sentences_per_second: of the last set
         device: what the training computed on
         machine: ``processor``, ``cores`` and ``threads`` of the training; empty where nobody kept them
@@ -90,6 +92,7 @@ class Record:
     train_seconds: float | None = None
     train_tokens_per_second: float | None = None
     validation_loss: dict[str, float] = field(default_factory=dict)
+    held_out: dict[str, Any] = field(default_factory=dict)
     decode_sentences_per_second: float | None = None
     device: str | None = None
     machine: dict[str, Any] = field(default_factory=dict)
@@ -268,6 +271,7 @@ def record(
         checkpoint=checkpoint_name(average),
         scores={name: values},
         validation_loss=_validation_loss(run),
+        held_out=results.get("held_out", {}),
         decode_sentences_per_second=scores.get("decode_sentences_per_second"),
         revision=results.get("git_revision"),
         date=_today(),

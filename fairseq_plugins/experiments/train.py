@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ..limits import reached_limit
 from ..versions import versions
 from . import configuration as configurations
 from . import fairseq_commands, processes, provenance, training_identity
-from .command_line import gpu_count, started, work_folder
+from .command_line import gpu_count, process_count, started, work_folder
 from .configuration import Configuration
 from .decoding import check_evaluation
 from .run import Run, configuration_name
@@ -37,8 +38,8 @@ the training goes on, --gpus and --update-freq if the batch stays the same. Anyt
 
 A configuration may name files of your own with layers or metrics, which lie beside it: extensions: [my_layer.py]
 
-Several GPUs share the batch of the configuration: --update-freq is divided among them, then --max-tokens or
---batch-size; where that does not come out even, a line says how large the batch is.
+Several GPUs, or processes on the CPU, share the batch of the configuration: --update-freq is divided among them, then
+--max-tokens or --batch-size; where that does not come out even, a line says how large the batch is.
 
 The training keeps the memory that it frees, which saves a fifth to a quarter of the time on a CPU: glibc's variables
 MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_ and MALLOC_TOP_PAD_ are set for it. Those that you set yourself win.
@@ -47,7 +48,7 @@ Further options are passed on to fairseq-train and win over the configuration. T
 printed first, so that it can be copied.
 
 Across machines, run that command under torchrun on each of them, with the number of all GPUs at its end; the batch is
-then as many times larger as there are more of them. For example on 2 machines with 8 GPUs each:
+then as many times larger as there are more of them. On 2 machines with 8 GPUs each:
   torchrun --no-python --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST:29500 \\
     fairseq-train ... --distributed-world-size 16"""
 
@@ -90,6 +91,12 @@ def parser() -> CommandParser:
         "--gpus", type=gpu_count, metavar="N", help="of this machine, 0 for the CPU (default: all that there are)"
     )
     options.add_argument(
+        "--processes",
+        type=process_count,
+        metavar="N",
+        help="that train together and share the batch; --gpus 0 has several on the CPU (default: one for each GPU)",
+    )
+    options.add_argument(
         "--restart",
         action="store_true",
         help="delete what was trained in the work folder before, its scores and translations too, and train anew",
@@ -106,7 +113,7 @@ def main(arguments: Sequence[str]) -> None:
     configuration.load_extensions()  # the kind of the data may be one of theirs
     data = configuration.prepared_data(options.data)
     started(path)
-    parsed = fairseq_commands.train_command(configuration, data, work, options.gpus, extra)
+    parsed = fairseq_commands.train_command(configuration, data, work, options.gpus, extra, options.processes)
     command = parsed.words
     check_evaluation(configuration, data)
     number = fairseq_commands.process_count(command)
@@ -120,12 +127,17 @@ def main(arguments: Sequence[str]) -> None:
         if options.restart:
             training_identity.clear(work)
         run = Run(work)  # what is damaged is said before hours of training
-        training = Training(run, configuration, data, parsed, record.git_revision)
         resumed = make_resumable(last, fairseq_commands.architecture(configuration, extra))
+        if not parsed.options.cpu:
+            record = replace(record, kernels=provenance.kernels(parsed.options))
+        kernels = record.kernels
         if resumed is None:
             record.save(work)
         else:
-            training_identity.agree(work, record, command)
+            begun = training_identity.agree(work, record, command)
+            if named_kernels(kernels):
+                kernels = begun.kernels or kernels
+        training = Training(run, configuration, data, parsed, record.git_revision, kernels)
         print(processes.shown(command), flush=True)
         if note := fairseq_commands.share_of(configuration, extra, number).note:
             print(note, flush=True)
@@ -135,12 +147,14 @@ def main(arguments: Sequence[str]) -> None:
         else:
             try:
                 with TrainingLog(run) as log:
-                    status = processes.run(command, log.write, subprocess.STDOUT, pass_fds=descriptors)
+                    variables = named_kernels(kernels)
+                    status = processes.run(command, log.write, subprocess.STDOUT, descriptors, variables)
             except KeyboardInterrupt:
                 newest = newest_readable_checkpoint(last.parent)
                 if newest is not None:
                     done = training.write_results(newest, resumed)["updates"]
-                    print(f"kept: {done:,} updates, from which the same command goes on", file=sys.stderr)
+                    with contextlib.suppress(OSError):  # a terminal that has hung up
+                        print(f"kept: {done:,} updates, from which the same command goes on", file=sys.stderr)
                 raise
             if status != 0:
                 # Why fairseq-train failed is to be said, even if nothing can be written for the same reason.
@@ -164,6 +178,7 @@ class Training:
         data: the prepared data
         command: of fairseq-train
         revision: the checkout's when the command began
+        kernels: operation → backend, on GPUs; empty on a CPU, where nobody has to choose
     """
 
     run: Run
@@ -171,6 +186,7 @@ class Training:
     data: PreparedData
     command: fairseq_commands.TrainCommand
     revision: str | None
+    kernels: dict[str, str]
 
     def write_results(self, checkpoint: Path, resumed: dict[str, Any] | None) -> dict[str, Any]:
         """Writes the training's part of ``results.json``, up to a checkpoint; scores of an earlier one go.
@@ -202,6 +218,7 @@ class Training:
                         **trained,
                         "paper": self.configuration.paper_row(),
                         "device": provenance.device(self.command.options),
+                        "kernels": self.kernels or provenance.kernels(self.command.options),
                         "machine": provenance.machine(),
                         "git_revision": self.revision,
                         "versions": versions(provenance.PACKAGES),
@@ -247,6 +264,14 @@ def check_first_model(configuration: Configuration, command: Sequence[str]) -> N
             f"{place}--finetune-from-model {path}: no such file here; train that model first, start in the folder that "
             f"the path begins in, or name another one by --finetune-from-model FILE"
         )
+
+
+def named_kernels(kernels: dict[str, str]) -> dict[str, str]:
+    """What has to be in the environment for fairseq-train to run operations on these backends; nothing where the user
+    names others."""
+    from ..kernels.dispatch import BACKEND_VARIABLE, naming  # --help need not wait for it
+
+    return {BACKEND_VARIABLE: naming(kernels)} if kernels and not os.environ.get(BACKEND_VARIABLE) else {}
 
 
 def end_of(checkpoint: dict[str, Any], command: Sequence[str]) -> str | None:

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ class TrainingIdentity:
             by ``--batch-size``
         data: file of the prepared data → SHA-256
         git_revision: the checkout's, when the training was started; a training may go on with another one
+        kernels: operation → backend on which it runs on GPUs, with which a training goes on; empty on a CPU
         format: the version of ``training.json``
     """
 
@@ -63,6 +64,7 @@ class TrainingIdentity:
     batch: dict[str, list[int]]
     data: dict[str, str]
     git_revision: str | None
+    kernels: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
 
     @classmethod
@@ -108,7 +110,7 @@ class TrainingIdentity:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             record = cls(**content)
-            if not all(isinstance(part, dict) for part in (record.options, record.batch, record.data)):
+            if not all(isinstance(part, dict) for part in (record.options, record.batch, record.data, record.kernels)):
                 raise TypeError
         except (ValueError, TypeError):
             raise InputError(
@@ -166,8 +168,8 @@ def _shown(value: Any) -> str:
     return "nothing" if value is None else str(value)
 
 
-def agree(work: Path, record: TrainingIdentity, command: Sequence[str]) -> None:
-    """Lets a training go on if it is the one that the work folder was started with.
+def agree(work: Path, record: TrainingIdentity, command: Sequence[str]) -> TrainingIdentity:
+    """Lets a training go on if it is the one that the work folder was started with, which is returned.
 
     Raises:
         InputError: it would be another training, or there is no record of what the folder was started with.
@@ -185,6 +187,7 @@ def agree(work: Path, record: TrainingIdentity, command: Sequence[str]) -> None:
         )
     if begun.git_revision != record.git_revision:
         print(f"note: this training was started with revision {begun.git_revision}", flush=True)
+    return begun
 
 
 def clear(work: Path) -> None:

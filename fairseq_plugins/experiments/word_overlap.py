@@ -14,8 +14,10 @@ from ..command_parser import CommandParser
 from ..decoding.prepared_data import PreparedData
 from ..errors import InputError
 from ..files import read_lines
+from ..scoring.bleu import has_hardly_spaces
 from ..scoring.metrics import Outputs, metric_named
 from ..scoring.predictions import write_predictions
+from ..scoring.rouge_tokens import unicode_tokens
 from ..terminal import table
 from . import recorded_runs
 from .decoding import decoding_of
@@ -27,7 +29,11 @@ SYSTEM = "word_overlap"
 
 def parser() -> CommandParser:
     """The command line."""
-    options = CommandParser("word-overlap", str(__doc__).partition("\n")[0], ("work/wikiqa/data",))
+    options = CommandParser(
+        "word-overlap",
+        "Word overlap, which a ranker has to beat: how many different words of the question a candidate has.",
+        ("work/wikiqa/data",),
+    )
     options.add_argument("data", type=Path, metavar="DATA", help="prepared questions with candidates")
     options.add_argument("--subset", default="test", metavar="NAME", help="which set (default: test)")
     options.add_argument("--work", type=Path, metavar="DIR", help="where results.json and generate/ go")
@@ -48,8 +54,9 @@ def main(arguments: Sequence[str]) -> None:
         raise InputError(f"{options.work}: the results of a model, which would be overwritten; name another --work")
     metric = metric_named(data.preparation.metric)
     references = decoding_of(metric).references(data, options.subset)
-    sides = (read_lines(data.folder / "tokens" / f"{options.subset}.input{side}") for side in (0, 1))
-    scores = [str(overlap(question, candidate)) for question, candidate in zip(*sides, strict=True)]
+    sides = [list(read_lines(data.folder / "tokens" / f"{options.subset}.input{side}")) for side in (0, 1)]
+    has_spaces = not has_hardly_spaces(sides[0])
+    scores = [str(overlap(question, candidate, has_spaces)) for question, candidate in zip(*sides, strict=True)]
     outputs = Outputs(scores, scores, [[] for _ in scores])
     values = metric.scores(outputs, references)
     if run is not None:
@@ -63,7 +70,9 @@ def main(arguments: Sequence[str]) -> None:
     print(table([row | {column.label: values[column.key] for column in metric.columns}]))
 
 
-def overlap(question: str, candidate: str) -> int:
-    """How many different words of tokenised text another one has."""
+def overlap(question: str, candidate: str, has_spaces: bool = True) -> int:
+    """How many different words of tokenised text another one has; in text without spaces, how many characters."""
+    if not has_spaces:
+        return len({*unicode_tokens(question)} & {*unicode_tokens(candidate)})
     words = {token for token in question.split() if any(map(str.isalnum, token))}
     return len(words & set(candidate.split()))

@@ -130,9 +130,9 @@ def draw_memories(networks: Sequence[NetworkMemory]) -> Figure:
 
 
 def draw_comparison(report: ComparisonReport) -> Figure:
-    """How many sentences differ by how much: a histogram with the first system's side and the second's."""
-    first, second = report.systems
-    colors = system_colors(report.systems)
+    """How many sentences differ by how much: a histogram with the other systems' side and the last one's."""
+    first, second = report.others, report.systems[-1]
+    colors = system_colors([first, second])
     differences = np.array(report.differences)
     reach = float(np.abs(differences).max())
     bin_width = 5.0 if report.largest == 100 else MaxNLocator(20).tick_values(0, reach or 1)[1]
@@ -147,7 +147,8 @@ def draw_comparison(report: ComparisonReport) -> Figure:
         for name, sign, count in sides:
             # Equal sentences are on neither side; a bin has its far edge: 5 belongs to what lies above 0.
             sizes = np.histogram(-sign * differences[sign * differences > 0], -edges[::-1])[0][::-1]
-            label = f"{name} is better in {count:,}, by {_mean(differences, sign):.1f} on average"
+            verb = "is" if name in report.systems else "are"
+            label = f"{name} {verb} better in {count:,}, by {_mean(differences, sign):.1f} on average"
             centers = sign * (edges[:-1] + bin_width / 2)
             plot.bar(centers, sizes, width=0.88 * bin_width, color=colors[name], label=label)
         plot.axvline(0, color=INK, linewidth=0.8)
@@ -162,7 +163,7 @@ def draw_comparison(report: ComparisonReport) -> Figure:
         plot.set_xlabel(f"{report.sentence_metric}, {second} less {first}")
         plot.set_ylabel("number of sentences")
         handles = plot.get_legend_handles_labels()[0]
-        equal = f"both are equal in {report.counts[1]:,} (not drawn)"
+        equal = f"{'both are equal' if len(report.systems) == 2 else 'neither'} in {report.counts[1]:,} (not drawn)"
         figure.legend(handles=[*handles, Patch(color="none", label=equal)], loc="outside upper left")
     return figure
 

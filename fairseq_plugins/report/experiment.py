@@ -16,6 +16,7 @@ from ..files import read_lines
 from ..scoring.metrics import Column, Metric, metrics_of
 from ..terminal import cell
 from . import confusion_matrices, progress, sections
+from .answers import answers_table
 from .page import Drawing, Experiment, Report, ReportTable, Sample
 from .surprise import surprise_figures
 
@@ -38,7 +39,7 @@ def experiment_report(run: Run, figures: Sequence[Drawing] = (), samples: Sequen
     matrices = confusion_matrices.figures({name: run}, data) if data else []
     if data:
         matrices = progress.figures({name: run}, data.preparation.metric) + matrices
-    picked = confusion_matrices.picked_words_table(run, data) if data else []
+    picked = [*confusion_matrices.picked_words_table(run, data), *answers_table(run, data)] if data else []
     facts = [
         f"Architecture {results['architecture']}" if "architecture" in results else "",
         f"{results['parameters']:,} parameters" if results.get("parameters") is not None else "",

@@ -65,6 +65,30 @@ class Result:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class GainResult:
+    """What a part gains, by column.
+
+    Attributes:
+        part: its name
+        without, having: the rows
+        paper: the difference of the paper's figures
+        ours: that of ours, the mean over the seeds
+        deviation: of ours, where there are several seeds
+        significance: of ours, by seed, then by column
+        over_seeds: of three seeds or more, the p-value of Welch's t-test, by column
+    """
+
+    part: str
+    without: str
+    having: str
+    paper: Mapping[str, float]
+    ours: Mapping[str, float]
+    deviation: Mapping[str, float]
+    significance: Mapping[int, Mapping[str, Comparison]]
+    over_seeds: Mapping[str, float]
+
+
 def load_runs(table: Table, row: Row, work: Path, seeds: Sequence[int], scale: str) -> list[SeededRun]:
     """What the experiments of a row have left.
 
@@ -181,6 +205,33 @@ def _result_of(table: Table, row: Row, runs: Mapping[str, Sequence[SeededRun]], 
         over_seeds,
         note,
     )
+
+
+def gains_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[GainResult]:
+    """What the parts that the table names gain; a pair of which a row is not trained is left out."""
+    figures = {row.system: row.figures for row in table.rows}
+    results = []
+    for gain in table.gains:
+        if not {gain.without, gain.having} <= runs.keys():
+            continue
+        pairs = list(zip(runs[gain.without], runs[gain.having], strict=True))
+        columns = list(pairs[0][0].figures)
+        differences = [
+            {column: having.figures[column] - without.figures[column] for column in columns}
+            for without, having in pairs
+        ]
+        ours, deviation = _over_seeds(differences, columns)
+        before, after = figures[gain.without], figures[gain.having]
+        results.append(
+            GainResult(
+                *(gain.part, gain.without, gain.having),
+                {column: after[column] - before[column] for column in before if column in after},
+                *(ours, deviation),
+                {having.seed: table.measure.compared(without.run, having.run, columns) for without, having in pairs},
+                p_over_seeds([run.figures for run, _ in pairs], [run.figures for _, run in pairs], columns),
+            )
+        )
+    return results
 
 
 def _over_seeds(

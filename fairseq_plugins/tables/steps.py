@@ -34,9 +34,9 @@ class Steps:
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Steps:
         """The steps that Snakemake's ``config`` describes; a dry run shows those too whose data are not prepared."""
-        table = load_table(config["table"], config.get("recipe"), config.get("options", ()))
+        table = load_table(config["table"], config.get("recipe"), config.get("options", ()), "is_tuned" in config)
         data = Path(config["data"]) if "data" in config else None
-        if config["scale"] == "paper" and not config["dry_run"]:
+        if config["scale"] == "paper" and "dry_run" not in config:
             table = trainable(table, data)
         return cls(table, config["scale"], Path(config["work"]), data, config.get("max_update"))
 
@@ -63,6 +63,23 @@ class Steps:
         text, data = (self.work / "corpora" / data_set / part for part in ("text", "data"))
         commands = builtin_corpus(small.corpus, text, data, as_arguments(small.preparation))
         return " && ".join(shown([str(part) for part in command]) for command in commands)
+
+    def predecessor(self, data_set: str, system: str, seed: str) -> str | None:
+        """The run, below ``work``, that has to be trained before this one, which starts from its best model."""
+        configuration = self.systems[data_set, system]
+        after = next((row.after for row in self.table.rows if row.configuration == configuration), None)
+        return None if after is None else "/".join([*self.table.system_of(after), f"seed_{seed}"])
+
+    def start(self, data_set: str, system: str, seed: str) -> list[str]:
+        """How a training is told the model that it goes on from."""
+        if (run := self.predecessor(data_set, system, seed)) is None:
+            return []
+        return ["--finetune-from-model", str(self.work / run / "checkpoints" / "checkpoint_best.pt")]
+
+    @property
+    def trials(self) -> list[str]:
+        """The values that each system is tried with."""
+        return [] if self.table.tuning is None else list(self.table.tuning.values)
 
     def train_options(self, data_set: str, system: str) -> list[str]:
         """What fairseq-train is told beside the configuration."""

@@ -36,12 +36,14 @@ class Row:
         system: its name in the paper
         figures: the paper's, by metric or by evaluation set
         parameters: the paper's number, in millions
+        dilation: the largest of the paper's system; None where it has none
         configuration: what trains it; None where the paper quotes somebody else, or where it is ``missing``
         missing: why there is no configuration of a system of the paper's
         flow: the attention flow whose entropy this is
         uncertain: whether the paper's figure may belong to another row
         baselines: the rows that significance is tested against, in the order of the table's
         variant: an option of scripts/evaluate.sh that sets its results apart (``cache``); None for none
+        after: what the training goes on from: the best model of another row's configuration; None for nothing
         average: the row is the mean of the rows whose names fit this pattern (``*, RCRN``); None for a system
     """
 
@@ -55,6 +57,35 @@ class Row:
     baselines: tuple[str, ...] = ()
     variant: str | None = None
     average: str | None = None
+    after: Configuration | None = None
+    dilation: int | None = None
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a part of a model is said to gain: two rows that differ by it.
+
+    Attributes:
+        part: its name in the paper
+        without, having: the rows' systems
+    """
+
+    part: str
+    without: str
+    having: str
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """An option of fairseq-train that each row chooses by its validation set.
+
+    Attributes:
+        option: its name, without the dashes
+        values: those of the paper, as they are spelt
+    """
+
+    option: str
+    values: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -68,6 +99,8 @@ class Table:
         baselines: the systems that significance is tested against, or what they are called where each row has its own
         rows: in the paper's order
         recipe: by which the rows are trained; None where that is each configuration's own
+        gains: what the paper says of pairs of rows
+        tuning: what each row chooses for itself; None where every row has its configuration's values
         options: further ones of fairseq-train, for every row
         verdict: the page that says what holds of the paper's claims, from the checkout on; None where there is none
         without: what the paper's systems have that ours do not; None for nothing
@@ -82,6 +115,8 @@ class Table:
     verdict: str | None = None
     without: str | None = None
     options: tuple[str, ...] = ()
+    gains: tuple[Gain, ...] = ()
+    tuning: Tuning | None = None
 
     @property
     def folder(self) -> str:
@@ -92,8 +127,9 @@ class Table:
     def command(self) -> str:
         """What reproduces it."""
         recipe = [] if self.recipe is None else ["--recipe", self.recipe]
+        tuned = [] if self.tuning is None else ["--tune"]
         return shlex.join(
-            ["scripts/reproduce.sh", self.name, *recipe, *(["--", *self.options] if self.options else [])]
+            ["scripts/reproduce.sh", self.name, *recipe, *tuned, *(["--", *self.options] if self.options else [])]
         )
 
     @property
@@ -108,9 +144,10 @@ class Table:
 
     @property
     def _with_options(self) -> str:
-        """What tells runs with further options from those without: ``_cross-memory_plain``."""
+        """What tells runs with further options from those without: ``_cross-memory_plain``, ``_tuned``."""
         words = (word.lstrip("-") for word in self.options)
-        return "".join("_" + re.sub(r"[^\w.-]+", "-", word) for word in words)
+        tuned = "" if self.tuning is None else "_tuned"
+        return tuned + "".join("_" + re.sub(r"[^\w.-]+", "-", word) for word in words)
 
 
 @dataclass(frozen=True)
@@ -140,16 +177,17 @@ class SmallScale:
         return {name: value for name, value in options.items() if value is not None}
 
 
-def load_table(name: str, recipe: str | None = None, options: Sequence[str] = ()) -> Table:
+def load_table(name: str, recipe: str | None = None, options: Sequence[str] = (), is_tuned: bool = False) -> Table:
     """Reads a table.
 
     Args:
         name: of its file
         recipe: by which every row is trained, in the place of its configuration's own
         options: further ones of fairseq-train, for every row
+        is_tuned: whether each row chooses what the table names
 
     Raises:
-        InputError: there is none of that name, or a configuration has no such recipe.
+        InputError: there is none of that name, a configuration has no such recipe, or nothing is to be chosen.
     """
     path = TABLES / f"{name}.yaml"
     if not path.is_file():
@@ -180,11 +218,44 @@ def load_table(name: str, recipe: str | None = None, options: Sequence[str] = ()
             _names(entry["baseline"]) if "baseline" in entry else baselines,
             entry.get("variant"),
             entry.get("average"),
+            _predecessor(path, entry, trained),
+            entry.get("dilation"),
         )
         for entry in content["rows"]
     )
+    tuning = content.get("tune") if is_tuned else None
+    if is_tuned and tuning is None:
+        raise InputError(f"--tune: {path} names no option that its rows choose by the validation set; leave it out")
+    gains = tuple(Gain(entry["part"], *pair) for entry in content.get("gains", ()) for pair in entry["pairs"])
     verdict, without = content.get("verdict"), content.get("without")
-    return Table(name, content["title"], measure, baselines, rows, recipe, verdict, without, tuple(options))
+    return Table(
+        name,
+        content["title"],
+        measure,
+        baselines,
+        rows,
+        recipe,
+        verdict,
+        without,
+        tuple(options),
+        gains,
+        tuning and Tuning(tuning["option"], tuple(map(str, tuning["values"]))),
+    )
+
+
+def _predecessor(
+    path: Path, entry: Mapping[str, Any], trained: Mapping[tuple[str, str | None], Configuration]
+) -> Configuration | None:
+    """The configuration whose model a row's training starts from.
+
+    Raises:
+        InputError: no row of the table trains it.
+    """
+    if (name := entry.get("after")) is None:
+        return None
+    if (predecessor := trained.get((name, entry.get("data")))) is None:
+        raise InputError(f"{path}: '{entry['system']}' goes on from {name}, which no row trains; add a row of it")
+    return predecessor
 
 
 def trainable(table: Table, data: Path | None = None) -> Table:

@@ -13,6 +13,7 @@ from importlib import util
 from pathlib import Path
 
 from ..command_parser import CommandParser
+from ..cpus import available_cpus
 from ..errors import InputError
 from ..experiments.command_line import gpu_count, started, work_folder
 from ..experiments.fairseq_commands import available_gpus, option
@@ -46,6 +47,7 @@ def parser() -> CommandParser:
             "dpn_table_4 --scale small",
             "mc_rnn_table_2 --seeds 1 2 3",
             "dpn_table_1 -- --cross-memory plain",
+            "rcrn_table_5 --tune",
         ),
         _NOTES,
         passes_on_to="snakemake",
@@ -53,8 +55,8 @@ def parser() -> CommandParser:
     options.add_argument(
         "table",
         metavar="TABLE",
-        help="mc_rnn_table_2, _3, _4, _5, dpn_table_1, _2, _3, _4, _5, rcrn_table_1 … _8, dilated_rnn_table_1, _2 or "
-        "dilated_rnn_figure_3 … _6 (configs/tables); rcrn_table_10 times models, with the options of "
+        help="mc_rnn_table_2, _3, _4, _5, dpn_table_1, _2, _3, _4, _5, rcrn_table_1 … _9, dilated_rnn_table_1, _2, _3 "
+        "or dilated_rnn_figure_3 … _6 (configs/tables); rcrn_table_10 times models, with the options of "
         "benchmarks/rcrn_table_10.py",
     )
     options.add_argument(
@@ -76,6 +78,11 @@ def parser() -> CommandParser:
         "--recipe",
         metavar="NAME",
         help="train every row by this recipe in the place of its own: paper is what the paper prints",
+    )
+    options.add_argument(
+        "--tune",
+        action="store_true",
+        help="each row chooses what its table names, such as the learning rate, on the validation set, first seed",
     )
     options.add_argument(
         "--work",
@@ -107,7 +114,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     remaining, of_training = training_options(arguments)
     options, extra = parser().parse_known_args(remaining)
-    table = load_table(options.table, options.recipe, of_training)
+    table = load_table(options.table, options.recipe, of_training, options.tune)
     data = None if options.data is None else Path(os.path.abspath(options.data))
     if options.scale == "paper" and not options.dry_run:
         for note in dict.fromkeys(row.missing for row in trainable(table, data).rows if row not in table.rows):
@@ -138,7 +145,8 @@ def main(arguments: Sequence[str]) -> None:
         "max_update": options.max_update,
     }
     # Snakemake changes into the folder that it works in, and data are seen from where the user stands.
-    config |= {"dry_run": options.dry_run, "start": os.getcwd()}
+    # Snakemake reads 'false' as a word: what is false is not said.
+    config |= {"dry_run": options.dry_run or None, "is_tuned": options.tune or None, "start": os.getcwd()}
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
     command += [
         "--config",
@@ -147,7 +155,7 @@ def main(arguments: Sequence[str]) -> None:
     # Our own lock goes with the process that has it; Snakemake's stays after a kill.
     command += ["--nolock", "--rerun-incomplete", "--keep-going", "--printshellcmds", "--show-failed-logs"]
     # A profile has its own numbers of jobs and resources.
-    cores = options.cores or os.cpu_count() or 1
+    cores = options.cores or available_cpus()
     command += [] if profile else ["--cores", str(cores), "--resources", f"gpu={gpus}"]
     if gpus == 0:
         # One thread for each training; more would only get into each other's way.

@@ -17,12 +17,16 @@ from typing import Any
 from ..experiments.command_line import run_module
 from ..files import atomic_file, write_json
 from ..scoring.metrics import Metric
+from ..scoring.significance import Comparison
 from ..versions import add_version_argument
-from .rows import Result, SeededRun, load_runs, results_of
+from .rows import GainResult, Result, SeededRun, gains_of, load_runs, results_of
 from .tables import SCALES, Table, load_table, trainable, training_options
 
 FILES = ("table.md", "table.csv", "table.json", "report.html")
 """What is written of a table, in ``tables/<table>`` of the work folder."""
+
+GAINS = "What each part gains"
+"""The heading over the pairs of rows that the paper compares."""
 
 SMALL_SCALE_NOTICE = (
     "Not the paper's setting: built-in sentences and small models (configs/small.yaml). This shows that every step "
@@ -39,10 +43,11 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--scale", choices=SCALES, default="paper")
     parser.add_argument("--recipe")
     parser.add_argument("--data", type=Path)
+    parser.add_argument("--tune", action="store_true")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     remaining, of_training = training_options(arguments)
     options = parser.parse_args(remaining)
-    table = load_table(options.table, options.recipe, of_training)
+    table = load_table(options.table, options.recipe, of_training, options.tune)
     if options.scale == "paper":
         table = trainable(table, options.data)
     runs = {
@@ -51,31 +56,33 @@ def main(arguments: list[str]) -> None:
         if row.configuration
     }
     rows = results_of(table, runs, options.scale)
-    columns = shown_columns(table, rows)
+    gains = gains_of(table, runs)
+    columns, columns_of_gains = shown_columns(table, rows), shown_gains(table, gains)
     notes = notes_of(table, runs)
     folder = options.work / "tables" / table.folder
     notice = SMALL_SCALE_NOTICE if options.scale == "small" else None
     content: dict[str, Any] = {"table": table.name, "title": table.title, "notice": notice, "notes": notes}
-    content |= {"rows": [asdict(row) for row in rows]}
+    content |= {"rows": [asdict(row) for row in rows], "gains": [asdict(gain) for gain in gains]}
     text = "\n".join(
         [f"# {table.title}", "", *([f"**{notice}**", ""] if notice else []), *markdown(columns), ""]
         + [f"- {note}" for note in notes]
+        + (["", f"## {GAINS}", "", *markdown(columns_of_gains)] if gains else [])
     )
     for name, written in (("table.md", text + "\n"), ("table.csv", comma_separated(table, rows))):
         with atomic_file(folder / name) as stream:
             stream.write(written)
     write_json(folder / "table.json", content)
-    write_report(folder / "report.html", table, columns, notes, notice, runs)
+    write_report(folder / "report.html", table, columns, columns_of_gains, notes, notice, runs)
 
 
 def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]:
     """What a reader of the figures has to know."""
     notes = []
     first = next(iter(runs.values()))
-    first_data = first[0].run.required_data.preparation
-    kept = {seeded[0].run.required_data.preparation.splits["train"]["kept"] for seeded in runs.values()} - {0}
-    numbers = " or ".join(f"{number:,}" for number in sorted(kept))
-    notes += [f"Trained on {numbers} {first_data.examples}."] if kept else []
+    prepared = [seeded[0].run.required_data.preparation for seeded in runs.values()]
+    sizes = {preparation.splits["train"][preparation.count] for preparation in prepared} - {0}
+    numbers = " or ".join(f"{number:,}" for number in sorted(sizes))
+    notes += [f"Trained on {numbers} {prepared[0].examples}."] if sizes else []
     seeds = [run.seed for run in first]
     plural = "s" if len(seeds) > 1 else ""
     notes.append(
@@ -83,6 +90,13 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
     )
     if table.recipe is not None:
         notes.append(f"Every row is trained by the recipe '{table.recipe}' of its configuration.")
+    if table.tuning is not None:
+        chosen = (f"{name}: {seeded[0].run.options[table.tuning.option]}" for name, seeded in runs.items())
+        values = ", ".join(table.tuning.values)
+        notes.append(
+            f"--{table.tuning.option} of each row is the best of {values} on the validation set, seed {seeds[0]}: "
+            f"{'; '.join(chosen)}."
+        )
     if table.options:
         notes.append(f"Every row is trained with {shlex.join(table.options)}.")
     notes += [f"Ours are without {table.without}."] if table.without is not None else []
@@ -102,16 +116,6 @@ def notes_of(table: Table, runs: Mapping[str, Sequence[SeededRun]]) -> list[str]
 def shown_columns(table: Table, rows: Sequence[Result]) -> dict[str, list[str]]:
     """The table as text: heading → a cell for each row."""
 
-    def joined(values: Mapping[str, float], form: str) -> str:
-        return " / ".join(f"{value:{form}}" for value in values.values()) or "–"
-
-    def our_cell(row: Result, form: str) -> str:
-        cells = []
-        for column, value in row.ours.items():
-            spread = f" ± {row.deviation[column]:{form}}" if column in row.deviation else ""
-            cells.append(f"{value:{form}}{spread}")
-        return " / ".join(cells) or "–"
-
     def p_cells(place: int) -> tuple[list[str], list[str]]:
         """Of each row against its baseline at a place, by seed and over the seeds."""
         baselines = {row.baselines[place] for row in table.rows if place < len(row.baselines)}
@@ -122,23 +126,17 @@ def shown_columns(table: Table, rows: Sequence[Result]) -> dict[str, list[str]]:
                 over_seeds.append("–")
                 continue
             against = row.baselines[place] if place < len(row.baselines) else ""
-            seeds = [
-                " / ".join(
-                    f"{one.p_value:.3f} {table.measure.comparative(column, one.difference)}"
-                    for column, one in of_seed.items()
-                )
-                for of_seed in result.significance.get(against, {}).values()
-            ]
-            by_seed.append(", ".join(seeds) or "–")
-            over_seeds.append(" / ".join(f"{p:.3f}" for p in result.over_seeds.get(against, {}).values()) or "–")
+            by_seed.append(p_by_seed(table, result.significance.get(against, {})))
+            over_seeds.append(joined(result.over_seeds.get(against, {}), ".3f"))
         return by_seed, over_seeds
 
     form = table.measure.form
     columns = {
         "system": [row.system for row in rows],
         f"the paper, {table.measure.heading}": [joined(row.paper, form) for row in rows],
-        "ours": [our_cell(row, form) for row in rows],
+        "ours": [with_deviations(row.ours, row.deviation, form) for row in rows],
         "difference": [joined(row.difference, "+" + form) for row in rows],
+        "largest dilation": [f"{row.dilation}" if row.dilation else "–" for row in table.rows],
         "parameters, the paper's": [f"{row.paper_parameters:g}M" if row.paper_parameters else "–" for row in rows],
         "parameters, ours": [f"{row.parameters:,}" if row.parameters else "–" for row in rows],
         "updates": [f"{row.updates:,}" if row.updates else "–" for row in rows],
@@ -148,15 +146,61 @@ def shown_columns(table: Table, rows: Sequence[Result]) -> dict[str, list[str]]:
         further = f" against {baseline}" if len(table.baselines) > 1 else ""
         columns[f"p against {baseline}"], columns[f"p over seeds{further}"] = p_cells(place)
     columns["note"] = [row.note for row in rows]
-    # A column that says nothing in any row is left out.
+    return without_empty(columns)
+
+
+def shown_gains(table: Table, gains: Sequence[GainResult]) -> dict[str, list[str]]:
+    """The gains as text: heading → a cell for each pair of rows."""
+    form = "+" + table.measure.form
+    columns = {
+        "part": [gain.part for gain in gains],
+        "without": [gain.without for gain in gains],
+        "with": [gain.having for gain in gains],
+        "the paper's gain": [joined(gain.paper, form) for gain in gains],
+        "ours": [with_deviations(gain.ours, gain.deviation, form) for gain in gains],
+        "p": [p_by_seed(table, gain.significance) for gain in gains],
+        "p over seeds": [joined(gain.over_seeds, ".3f") for gain in gains],
+    }
+    return without_empty(columns)
+
+
+def joined(values: Mapping[str, float], form: str) -> str:
+    """A figure for each column."""
+    return " / ".join(f"{value:{form}}" for value in values.values()) or "–"
+
+
+def with_deviations(values: Mapping[str, float], deviations: Mapping[str, float], form: str) -> str:
+    """Means over seeds with what they deviate by, where there are several."""
+    spread = {column: f" ± {deviation:{form.lstrip('+')}}" for column, deviation in deviations.items()}
+    return " / ".join(f"{value:{form}}{spread.get(column, '')}" for column, value in values.items()) or "–"
+
+
+def p_by_seed(table: Table, significance: Mapping[int, Mapping[str, Comparison]]) -> str:
+    """p-values of a row against another, each with what the row is."""
+    seeds = (
+        " / ".join(
+            f"{one.p_value:.3f} {table.measure.comparative(column, one.difference)}" for column, one in of_seed.items()
+        )
+        for of_seed in significance.values()
+    )
+    return ", ".join(seeds) or "–"
+
+
+def without_empty(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """The columns that say something in some row."""
     return {heading: cells for heading, cells in columns.items() if any(cell not in ("–", "") for cell in cells)}
 
 
 def markdown(columns: Mapping[str, Sequence[str]]) -> list[str]:
     """The lines of a Markdown table."""
     lines = [" | ".join(columns), " | ".join("---" for _ in columns)]
-    lines += [" | ".join(cells) for cells in zip(*columns.values(), strict=True)]
+    lines += [" | ".join(cells) for cells in rows_of(columns)]
     return [f"| {line} |" for line in lines]
+
+
+def rows_of(columns: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """The cells of each row."""
+    return [list(cells) for cells in zip(*columns.values(), strict=True)]
 
 
 def comma_separated(table: Table, rows: Sequence[Result]) -> str:
@@ -199,6 +243,7 @@ def write_report(
     path: Path,
     table: Table,
     columns: Mapping[str, Sequence[str]],
+    gains: Mapping[str, Sequence[str]],
     notes: Sequence[str],
     notice: str | None,
     runs: Mapping[str, Sequence[SeededRun]],
@@ -228,10 +273,10 @@ def write_report(
         figures += confusion_matrices.figures(first, data)
     figures += surprise_figures(first)
     experiments = [experiment.experiment_of(name, run) for name, run in first.items()]
-    rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
-    shown = page.ReportTable("The table", list(columns), rows, list(notes))
+    shown = [page.ReportTable("The table", list(columns), rows_of(columns), list(notes))]
+    shown += [page.ReportTable(GAINS, list(gains), rows_of(gains), [])] if gains else []
     subtitle = f"{len(first)} system{'s' if len(first) > 1 else ''}, reproduced with {table.command}"
-    page.write(page.Report(table.title, subtitle, notice, [shown], figures, samples, experiments), path)
+    page.write(page.Report(table.title, subtitle, notice, shown, figures, samples, experiments), path)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,20 @@ from .. import register
 
 register()
 
-from . import long_memory, sequence_classification, sequence_ranking, streaming_language_modeling  # noqa: E402
+from . import (  # noqa: E402
+    long_memory,
+    reading_comprehension,
+    sequence_classification,
+    sequence_ranking,
+    streaming_language_modeling,
+    waveform_classification,
+)
 
-__all__ = ["long_memory", "sequence_classification", "sequence_ranking", "streaming_language_modeling"]
+__all__ = [
+    "long_memory",
+    "reading_comprehension",
+    "sequence_classification",
+    "sequence_ranking",
+    "streaming_language_modeling",
+    "waveform_classification",
+]
