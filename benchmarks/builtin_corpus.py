@@ -17,7 +17,7 @@ import grammar
 import sacrebleu
 from grammar import facts
 
-from fairseq_plugins.corpora.builtin import COLUMNS, SUFFIXES, TASKS, TEXT
+from fairseq_plugins.corpora.builtin import COLUMNS, SUFFIXES, TASKS, TEXT, held_out
 
 Lines = dict[str, list[str]]
 
@@ -31,7 +31,10 @@ def corpus(task: str) -> tuple[Lines, list[str]]:
 
 def pairs(task: str) -> tuple[Lines, list[str]]:
     """Pairs of texts: a file for each side, and of translation the baseline for the test set."""
-    splits = grammar.generate_translation() if task == "translation" else grammar.generate_summarization()
+    if task == "translation":
+        splits = grammar.generate_translation(excluded=[pair.source for pair in held_out()])
+    else:
+        splits = grammar.generate_summarization()
     files: Lines = {}
     description = [_sizes(splits)]
     for side, suffix in enumerate(SUFFIXES[task]):

@@ -101,7 +101,7 @@ def withdraw(name: str) -> None:
     if name == ADAM:
         Adam.step = Adam.step.__wrapped__
     else:
-        first = next(backend for backend in OPERATIONS[name] if not backend.only_by_name)
+        first = next(backend for backend in OPERATIONS[name] if not backend.is_measured)
         OPERATIONS[name] = tuple(backend for backend in OPERATIONS[name] if backend != first)
 
 

@@ -2,10 +2,12 @@
 
     python benchmarks/rcrn_and_dilated.py [--threads 1 2] [--networks rcrn dilated] [--cells lstm gru rnn]
                                           [--repetitions 15]
+    python benchmarks/rcrn_and_dilated.py --networks waveform [--samples 8000]
 
 RCRN against a 3-layer bidirectional LSTM (RCRN, Table 10: D = H = 200, 32 rows, 16 to 256 steps); DilatedRNN of each
 dilation against one plain layer of the same cell, and the stack of nine against nine plain layers (50 features, 32
-rows, 1,024 steps).
+rows, 1,024 steps). Over a waveform, half a second of 16 kHz in 8 rows, DilatedRNN's Table 3: dilated GRUs of 50 with
+dilations from 8 and from 32 to 1,024, and as many plain GRU layers; only the last output is read.
 The candidates take turns within each repetition; printed are medians, their spread and the ratio to the reference.
 """
 
@@ -54,6 +56,19 @@ def dilated(dilations: list[int], cell: str, size: int, steps: int = 1024, batch
     yield Comparison(f"DilatedRNN, {len(dilations)} layers", shape, both)
 
 
+def waveform(samples: int, batch: int = 8, size: int = 50) -> Iterator[Comparison]:
+    """Raw dilated GRUs (DilatedRNN, Section 4.4), and ``torch.nn.GRU`` over the same samples."""
+    for first, layers in ((8, 8), (32, 6)):
+        plain = nn.GRU(1, size, layers)
+        stack = DilatedRNNStack(1, [size] * layers, [first * 2**layer for layer in range(layers)], "gru")
+        stack.layers[-1].fused_steps = 1
+        candidates = {
+            f"torch.nn.GRU, {layers} layers": lambda x, plain=plain: plain(x)[0][-1:],
+            f"dilations {first} to 1,024": lambda x, stack=stack: stack(x).output[-1:],
+        }
+        yield Comparison(f"a waveform, {layers} layers", (samples, batch, 1), candidates)
+
+
 def one_pass(run: Callable[[Tensor], Tensor], x: Tensor, is_training: bool) -> Callable[[], None]:
     """One pass over x: forward and backward, or forward without gradients."""
     with torch.no_grad():
@@ -97,12 +112,13 @@ def measure(comparison: Comparison, threads: int, repetitions: int) -> list[dict
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--threads", type=at_least(1), nargs="+", default=[1, 2])
-    parser.add_argument("--networks", nargs="+", choices=("rcrn", "dilated"), default=["rcrn", "dilated"])
+    parser.add_argument("--networks", nargs="+", choices=("rcrn", "dilated", "waveform"), default=["rcrn", "dilated"])
     parser.add_argument(
         "--steps", type=at_least(1), nargs="+", default=[16, 32, 64, 128, 256], help="of RCRN's sequences"
     )
     parser.add_argument("--dilations", type=at_least(1), nargs="+", default=DILATIONS, help="of DilatedRNN's layers")
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=["lstm"], help="inside DilatedRNN's layers")
+    parser.add_argument("--samples", type=at_least(1), default=8_000, help="of the waveform")
     parser.add_argument("--features", type=at_least(1), default=50, help="of DilatedRNN's layers")
     parser.add_argument("--repetitions", type=REPETITIONS, default=15)
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
@@ -114,6 +130,7 @@ def main() -> None:
     comparisons = list(rcrn(args.steps)) if "rcrn" in args.networks else []
     for cell in args.cells if "dilated" in args.networks else ():
         comparisons += dilated(args.dilations, cell, args.features)
+    comparisons += waveform(args.samples) if "waveform" in args.networks else []
     for comparison in comparisons:
         for threads in args.threads:
             print(f"\n{comparison.title}, {threads} threads, float32")

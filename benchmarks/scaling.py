@@ -6,19 +6,22 @@ Around 25 steps, 3 channels, 256 features, batch 32: forward and backward of MC-
 turns within each repetition. Writes ``scaling_<device>.json``, a plot ``scaling_<device>.svg`` and a report
 ``scaling_<device>.md``, which is printed too: the medians, and the exponent p with which time grows with the number of
 steps (time ~ T^p, fitted to all of them by least squares; linear is 1).
+
+    python benchmarks/scaling.py --models [--threads 1] [--budget 30]
+
+does whole models, in training and in beam search (``scaling_models.py``), and writes ``scaling_models_cpu.*``.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import statistics
 from pathlib import Path
 from typing import Any
 
+import scaling_models
 import torch
 from recurrent_layers import one_pass
-from timing import REPETITIONS, at_least, device_here, take_turns, versions, write_json
+from timing import REPETITIONS, at_least, device_here, exponent, take_turns, versions, write_json
 from torch import nn
 
 from fairseq_plugins.files import atomic_file
@@ -50,15 +53,6 @@ def measure(size: dict[str, int], repetitions: int, device: str) -> dict[str, fl
     return {name: 1000 * timing.median for name, timing in take_turns(runs, repetitions, device).items()}
 
 
-def exponent(rows: list[dict[str, Any]], layer: str) -> float:
-    """p of time ~ T^p, fitted to the logarithms."""
-    of_steps = [row for row in rows if row["axis"] == "steps"]
-    fit = statistics.linear_regression(
-        [math.log(row["steps"]) for row in of_steps], [math.log(row[layer]) for row in of_steps]
-    )
-    return fit.slope
-
-
 def report(rows: list[dict[str, Any]], machine: str) -> str:
     lines = ["# Time of a training step by size", "", f"{machine}.", ""]
     lines.append("Forward and backward, float32, medians; " + ", ".join(f"{k} {v}" for k, v in CENTRE.items()) + " but")
@@ -69,7 +63,10 @@ def report(rows: list[dict[str, Any]], machine: str) -> str:
             if row["axis"] == axis:
                 lstm, ours = row["torch.nn.LSTM"], row["MC-RNN"]
                 lines.append(f"| {row[axis]} | {lstm:.1f} ms | {ours:.1f} ms | {ours / lstm:.2f} |")
-    powers = {layer: exponent(rows, layer) for layer in ("torch.nn.LSTM", "MC-RNN")}
+    of_steps = [row for row in rows if row["axis"] == "steps"]
+    powers = {
+        layer: exponent([(row["steps"], row[layer]) for row in of_steps]) for layer in ("torch.nn.LSTM", "MC-RNN")
+    }
     shown = ", ".join(f"{layer} p = {power:.2f}" for layer, power in powers.items())
     verdict = "is" if abs(powers["MC-RNN"] - 1) < 0.1 else "is NOT"
     lines += ["", f"Time grows with the number of steps as T^p: {shown}. That of MC-RNN {verdict} linear in T."]
@@ -108,7 +105,13 @@ def main() -> None:
     parser.add_argument("--repetitions", type=REPETITIONS, default=5)
     parser.add_argument("--tiny", action="store_true", help="so small that it says nothing: to see that it works")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_name("results"))
+    parser.add_argument("--models", action="store_true", help="whole models, on the CPU")
+    parser.add_argument("--budget", type=at_least(1), default=30, help="seconds of a point of --models")
     args = parser.parse_args()
+    if args.models:
+        args.output.mkdir(parents=True, exist_ok=True)
+        scaling_models.compare(args.tiny, args.threads, args.budget, versions(), args.output)
+        return
     torch.set_num_threads(args.threads)
     found = versions(args.device)
     machine = ", ".join(f"{name} {version}" for name, version in found.items()) + f", {args.threads} threads"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +49,12 @@ def take_turns(
         quartiles = statistics.quantiles(values, n=4)
         timings[name] = Timing(median, 50 * (quartiles[2] - quartiles[0]) / median)
     return timings
+
+
+def exponent(points: Sequence[tuple[float, float]]) -> float:
+    """p of value ~ size^p for points (size, value), fitted to the logarithms by least squares; linear is 1."""
+    sizes, values = zip(*points, strict=True)
+    return statistics.linear_regression([*map(math.log, sizes)], [*map(math.log, values)]).slope
 
 
 def at_least(least: int) -> Callable[[str], int]:

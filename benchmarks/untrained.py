@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from argparse import Namespace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -12,6 +14,9 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, BaseFairseqModel, build_model
 from omegaconf import DictConfig
 
 import fairseq_plugins
+
+if TYPE_CHECKING:
+    from fairseq_plugins.exported.translation import ExportedTranslationModel
 
 fairseq_plugins.register()
 
@@ -53,6 +58,35 @@ def make_configuration(architecture: str, **options: Any) -> DictConfig:
 def build_architecture(architecture: str, task: SimpleNamespace, **options: Any) -> BaseFairseqModel:
     """A model with random parameters; arguments as of :func:`make_configuration` and out of :func:`make_task`."""
     return build_model(make_configuration(architecture, **options).model, task)
+
+
+def exported(
+    model: BaseFairseqModel, architecture: str, task: SimpleNamespace, threads: int
+) -> ExportedTranslationModel:
+    """A translation model of one dictionary, as ``fairseq-plugins export`` writes it; its text is words."""
+    # Of an extra of their own.
+    import onnx
+
+    from fairseq_plugins.corpora.pairs import PairsPreparation
+    from fairseq_plugins.export.translation import exported_models, graphs_of
+    from fairseq_plugins.exported.folder import TEXT, write_card
+    from fairseq_plugins.exported.translation import TRANSLATION, ExportedTranslationModel
+
+    dictionary = task.target_dictionary
+    graphs = graphs_of(exported_models([model], [architecture]), dictionary.pad(), dictionary.eos(), len(dictionary))
+    preparation = PairsPreparation("xx", "yy", given="tokens", bpe="none", joined_words=True)
+    longest_source, longest_target = model.max_positions()
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder) / TEXT
+        text.mkdir()
+        preparation.save(text)
+        for name in preparation.dictionaries():
+            dictionary.save(str(text / name))
+        for name, graph in {"encoder": graphs.encoder, "step": graphs.step}.items():
+            onnx.save(graph, Path(folder) / f"{name}.onnx")
+        limits = {"source_tokens": longest_source, "target_tokens": longest_target}
+        write_card(Path(folder), {"kind": TRANSLATION, "limits": limits})
+        return ExportedTranslationModel.load(folder, threads)
 
 
 def _dictionary(types: int) -> Dictionary:

@@ -41,7 +41,7 @@ class ClauseSampler(PhraseSampler):
             subject = self._subject(frame, anaphoric, short)
         clause = Clause(frame, subject, tense, gap=gap)
         if tense == "modal":
-            clause = replace(clause, modal=self._often_early(MODALS))
+            clause = replace(clause, modal=self._word(MODALS))
         clause = self._with_objects(clause, head, short)
         if "dir" in frame.pattern:
             clause = replace(clause, direction=self._direction(far=frame.german.infinitive == "fahren"))
@@ -156,7 +156,7 @@ class ClauseSampler(PhraseSampler):
         if subject is not None:
             frames = [frame for frame in frames if self._suits(subject, frame)]
         return self._clause(
-            self._often_early(frames),
+            self._word(frames),
             tense,
             subject,
             times=times,

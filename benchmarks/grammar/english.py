@@ -104,7 +104,8 @@ def noun_phrase(phrase: NounPhrase, case: str = "object") -> Words:
     if phrase.adjective:
         words.append(phrase.adjective.english)
     words += (phrase.noun.english_plural if phrase.plural else phrase.noun.english).split()
-    if phrase.determiner in ("indefinite", "negative") and not phrase.plural:
+    is_negative_mass = phrase.determiner == "negative" and "drink" in phrase.noun.kinds
+    if phrase.determiner in ("indefinite", "negative") and not phrase.plural and not is_negative_mass:
         words.insert(0, indefinite_article(words[0]))
     if phrase.relative:
         words += relative_clause(phrase, phrase.relative)
@@ -156,7 +157,7 @@ def verb_words(clause: Clause) -> tuple[str, Words]:
         return "will", [verb.base]
     if tense == "passive":
         return _BE["past"][person], [verb.participle]
-    past, chain = tense == "perfect", [verb]
+    past, chain = tense in ("perfect", "past"), [verb]
     if clause.modal:
         past = clause.modal.past
         if clause.modal.english in _AUXILIARY_MODALS:

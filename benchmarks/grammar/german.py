@@ -120,7 +120,7 @@ def finite(clause: Clause) -> tuple[str, Words]:
     if clause.tense in ("present", "progressive"):
         return present(verb, person), [verb.particle] if verb.particle else []
     if clause.tense == "past":
-        return _AUXILIARIES["sein", "past"][index], []
+        return _AUXILIARIES[verb.infinitive, "past"][index], []
     if clause.tense in ("perfect", "pluperfect"):
         time = "present" if clause.tense == "perfect" else "past"
         return _AUXILIARIES[verb.auxiliary, time][index], [verb.participle]

@@ -1,7 +1,9 @@
 """First sentences of invented news articles with their headlines.
 
 An article names who did what, and wraps it in what a headline leaves out: days, sources, appositions, background. The
-headline keeps who and what, in the present tense and without articles. All events are invented.
+headline keeps who and what, in the present tense and without articles. Some articles have two facts, of which the
+headline mostly keeps the weightier one, and some people have two names, a surname and an office: no rule says which one
+the headline takes, as editors differ. All events are invented.
 """
 
 from __future__ import annotations
@@ -37,6 +39,10 @@ class Event:
     at_weekends: bool = False
 
 
+_SHARE_OF_TWO_FACTS = 0.4
+"""Of the articles."""
+_SHARE_OF_WEIGHTIER = 0.8
+"""Of the headlines for two facts."""
 COUNTRIES = tuple(Country(**row) for row in rows("countries"))
 
 
@@ -57,47 +63,56 @@ class HeadlineSampler:
 
     def __init__(self, generator: random.Random) -> None:
         self._random = generator
+        # The weightier ones come first: of two in an article those make the headline.
         self._events: tuple[Callable[[], Event], ...] = (
             self._disaster,
-            self._interest_rate,
-            self._visit,
-            self._match,
-            self._stocks,
-            self._company,
-            self._sentence,
-            self._arrest,
-            self._strike,
-            self._agreement,
             self._election,
             self._resignation,
+            self._disease,
+            self._sentence,
+            self._strike,
+            self._failed_talks,
+            self._arrest,
+            self._agreement,
+            self._interest_rate,
+            self._protest,
+            self._visit,
+            self._economy,
+            self._company,
             self._aid,
+            self._stocks,
+            self._price,
+            self._match,
             self._research,
             self._exhibition,
-            self._disease,
-            self._protest,
-            self._price,
-            self._failed_talks,
-            self._economy,
         )
 
     def pair(self) -> tuple[str, str]:
         """An article's first sentence and its headline."""
-        event = self._one(self._events)()
+        weight = self._random.randrange(len(self._events))
+        event = self._events[weight]()
         # Every article names the day, and no headline does.
         day = self._one(NEWS["day"] if event.at_weekends else NEWS["day"][:5]).article
         time = self._random.choices(("on", "late on", "early on"), (70, 15, 15))[0]
         parts = [event.subject, event.predicate, f"{time} {day}"]
         if event.reason:
             parts.append(event.reason)
-        if event.tails and self._chance(0.75):
+        headline = event.headline
+        if self._chance(_SHARE_OF_TWO_FACTS):
+            other_weight = self._one([number for number in range(len(self._events)) if number != weight])
+            other = self._events[other_weight]()
+            parts += [", while", other.subject, other.predicate, other.reason]
+            if (other_weight < weight) == self._chance(_SHARE_OF_WEIGHTIER):
+                headline = other.headline
+        elif event.tails and self._chance(0.75):
             parts.append(self._one(event.tails))
-        text = " ".join(parts)
+        text = " ".join(filter(None, parts))
         draw = self._random.random()
         if draw < 0.45:
             text = f"{text}, {self._word('source')}"
         elif draw < 0.8:
             text = f"{self._word('lead')} {text}"
-        return _sentence_case(text) + ".", _sentence_case(event.headline)
+        return _sentence_case(text) + ".", _sentence_case(headline)
 
     def _one(self, items: Sequence[Item]) -> Item:
         return items[self._random.randrange(len(items))]
@@ -109,6 +124,11 @@ class HeadlineSampler:
         """What an article says, and a headline."""
         item = self._one(NEWS[kind])
         return item.article, item.headline
+
+    def _named(self, office: str) -> tuple[str, str]:
+        """An office with its holder for the article, and one of the two for the headline."""
+        name = self._word("person")
+        return f"{office}, {name},", self._one((office, name))
 
     def _chance(self, probability: float) -> bool:
         return self._random.random() < probability
@@ -148,18 +168,18 @@ class HeadlineSampler:
     def _visit(self) -> Event:
         guest = self._country()
         host = self._country(guest)
-        office, (topic, short) = self._word("office"), self._pair("topic")
+        (office, name), (topic, short) = self._named(f"{guest.adjective} {self._word('office')}"), self._pair("topic")
         hosts = (
             f"the first visit of its kind for {self._random.randint(3, 20)} years",
             f"before travelling on to {self._country(guest, host).name}",
             f"at the invitation of the {host.adjective} government",
         )
         return Event(
-            f"the {office} of {guest.name}",
+            f"the {office}",
             f"arrived in {host.capital}",
             f"for talks with the {host.adjective} government about {topic}",
             (f", {hosts[0]}", *hosts[1:]),
-            f"{guest.adjective} {office} visits {host.name} for {short} talks",
+            f"{name} visits {host.name} for {short} talks",
         )
 
     def _match(self) -> Event:
@@ -216,14 +236,15 @@ class HeadlineSampler:
         )
 
     def _sentence(self) -> Event:
-        country, former, (crime, short) = self._country(), self._word("former"), self._pair("crime")
+        country, (crime, short) = self._country(), self._pair("crime")
+        former, name = self._named(f"former {country.adjective} {self._word('former')}")
         years = self._random.randint(2, 19)
         return Event(
             f"a court in {country.capital}",
-            f"sentenced a former {country.adjective} {former} to {years} years in prison",
+            f"sentenced a {former} to {years} years in prison",
             f"for {crime}",
             ("after a trial that lasted four months", ", but his lawyers announced that they would appeal"),
-            f"Former {country.adjective} {former} jailed {years} years for {short}",
+            f"{name} jailed {years} years for {short}",
         )
 
     def _arrest(self) -> Event:
@@ -290,12 +311,14 @@ class HeadlineSampler:
         )
 
     def _resignation(self) -> Event:
-        country, office, (reason, short) = self._country(), self._word("office"), self._pair("scandal")
-        years = self._random.randint(2, 12)
-        subject = f"the {country.adjective} {office}"
+        (office, name), (reason, short) = (
+            self._named(f"{self._country().adjective} {self._word('office')}"),
+            self._pair("scandal"),
+        )
+        subject = f"the {office}"
         if self._chance(0.5):
-            subject += f", who had been in office for {years} years,"
-        return Event(subject, "resigned", reason, (), f"{country.adjective} {office} resigns {short}")
+            subject += f" who had been in office for {self._random.randint(2, 12)} years,"
+        return Event(subject, "resigned", reason, (), f"{name} resigns {short}")
 
     def _aid(self) -> Event:
         giver = self._country()

@@ -71,7 +71,8 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause. ``tense`` is present, progressive, perfect, pluperfect, future, passive, past (of *sein*) or modal.
+    """A clause. ``tense`` is present, progressive, perfect, pluperfect, future, passive, past (of *sein* and
+    *haben*) or modal.
 
     ``front`` says what is before the finite verb of a German main clause (subject, time, place or accusative), or
     that the clause is a question. ``gap`` is the role that a relative pronoun or a question word took: subject,

@@ -64,7 +64,7 @@ def _nouns(names: tuple[str, ...]) -> tuple[Noun, ...]:
 
 
 @cache
-def _adjectives(noun: Noun) -> tuple[Adjective, ...]:
+def fitting_adjectives(noun: Noun) -> tuple[Adjective, ...]:
     """The adjectives that may be before a noun; none before *my mother*."""
     if "family" in noun.kinds:
         return ()
@@ -83,8 +83,9 @@ class NothingFitsError(Exception):
 class PhraseSampler:
     """Draws phrases that make sense; a noun or a verb comes up once in a sentence."""
 
-    def __init__(self, generator: random.Random) -> None:
+    def __init__(self, generator: random.Random, has_round_numbers: bool = False) -> None:
         self._random = generator
+        self._has_round_numbers = has_round_numbers
         self._used: set[str] = set()
         self._used_verbs: set[GermanVerb] = set()
 
@@ -93,8 +94,8 @@ class PhraseSampler:
             raise NothingFitsError
         return items[self._random.randrange(len(items))]
 
-    def _often_early(self, items: Sequence[Item]) -> Item:
-        """One of ``items``; those that are first come up most, as words of a language are not equally frequent."""
+    def _word(self, items: Sequence[Item]) -> Item:
+        """One of ``items``, words of the lexicon; those that are first come up most, as in a language."""
         if not items:
             raise NothingFitsError
         return items[min(self._random.randrange(len(items)), self._random.randrange(len(items)))]
@@ -102,18 +103,23 @@ class PhraseSampler:
     def _chance(self, probability: float) -> bool:
         return self._random.random() < probability
 
+    def _number(self, low: int, high: int) -> int:
+        """A number; where numbers are round, at most twenty or ten times something, since each is a word."""
+        number = self._random.randint(low, high)
+        return min(number // 10 * 10, 90) if self._has_round_numbers and number > 20 else number
+
     def _noun(self, names: tuple[str, ...]) -> Noun:
         fitting = [noun for noun in _nouns(names) if noun.english not in self._used]
         compounds = [noun for noun in fitting if "compound" in noun.kinds]
         simple = [noun for noun in fitting if "compound" not in noun.kinds]
         use_compound = compounds and (not simple or self._chance(_COMPOUND_SHARE))
-        noun = self._often_early(compounds if use_compound else simple)
+        noun = self._word(compounds if use_compound else simple)
         self._used.add(noun.english)
         return noun
 
     def _adjective(self, noun: Noun) -> Adjective | None:
-        fitting = _adjectives(noun)
-        return self._often_early(fitting) if fitting else None
+        fitting = fitting_adjectives(noun)
+        return self._word(fitting) if fitting else None
 
     def _proper_name(self) -> NounPhrase:
         gender = self._one(("m", "f"))
@@ -227,34 +233,36 @@ class PhraseSampler:
     def _past_time(self) -> Phrase:
         draw = self._random.random()
         if draw < 0.45:
-            return self._often_early(PAST_TIMES)
+            return self._word(PAST_TIMES)
         if draw < 0.65:
-            count, unit = self._random.randint(2, 12), self._often_early(TIME_UNITS)
+            count, unit = self._random.randint(2, 12), self._word(TIME_UNITS)
             if unit.english == "years" and self._chance(0.5):
-                count = self._random.randint(13, 40)
+                count = self._number(13, 40)
             return Phrase(f"vor {german.number(count)} {unit.german}", f"{english.number(count)} {unit.english} ago")
         return self._dated()
 
     def _future_time(self) -> Phrase:
         draw = self._random.random()
         if draw < 0.5:
-            return self._often_early(FUTURE_TIMES)
+            return self._word(FUTURE_TIMES)
         if draw < 0.65:
-            count, unit = self._random.randint(2, 12), self._often_early(TIME_UNITS[:3])
+            count, unit = self._random.randint(2, 12), self._word(TIME_UNITS[:3])
             return Phrase(f"in {german.number(count)} {unit.german}", f"in {english.number(count)} {unit.english}")
         return self._dated()
 
     def _dated(self) -> Phrase:
         """A weekday, a part of one, a date, a month, or an hour."""
-        draw, day = self._random.random(), self._often_early(WEEKDAYS)
+        draw, day = self._random.random(), self._word(WEEKDAYS)
         if draw < 0.3:
             return Phrase(f"am {day.german}", f"on {day.english}")
         if draw < 0.5:
             part = self._one(DAY_PARTS)
             return Phrase(f"am {day.german}{part.german}", f"on {day.english} {part.english}")
-        month = self._often_early(MONTHS)
+        month = self._word(MONTHS)
         if draw < 0.7:
             date = self._random.randint(1, 31 if month.english not in ("April", "June") else 30)
+            if self._has_round_numbers and date > 9:
+                raise NothingFitsError
             return Phrase(
                 f"am {german.ordinal(date)} {month.german}", f"on the {english.ordinal(date)} of {month.english}"
             )
@@ -265,8 +273,8 @@ class PhraseSampler:
 
     def _habitual_time(self) -> Phrase:
         if self._chance(0.7):
-            return self._often_early(HABITUAL_TIMES)
-        day = self._often_early(WEEKDAYS)
+            return self._word(HABITUAL_TIMES)
+        day = self._word(WEEKDAYS)
         return Phrase(f"jeden {day.german}", f"every {day.english}")
 
     def _location(self, groups: tuple[str, ...]) -> Location | Phrase:
@@ -274,9 +282,9 @@ class PhraseSampler:
         if "home" in groups and self._chance(0.3):
             return _HOME
         if "nature" not in groups and "farm" not in groups and "water" not in groups and self._chance(0.15):
-            city = self._often_early(CITIES)
+            city = self._word(CITIES)
             return Phrase(f"in {city.german}", f"in {city.english}")
-        place = self._often_early(fitting)
+        place = self._word(fitting)
         return Location(place=place, phrase=self._place_phrase(place.noun))
 
     def _place_phrase(self, noun: Noun) -> NounPhrase:
@@ -296,7 +304,7 @@ class PhraseSampler:
         if draw < 0.15:
             return _TO_HOME
         if draw < 0.35:
-            city = self._often_early(CITIES)
+            city = self._word(CITIES)
             return Phrase(f"nach {city.german}", f"to {city.english}")
         places = [
             place
@@ -307,7 +315,7 @@ class PhraseSampler:
             and not (far and place.noun.german in _NEAR)
             and (not groups or any(group in groups for group in place.groups))
         ]
-        place = self._often_early(places)
+        place = self._word(places)
         return Location(place=place, phrase=self._place_phrase(place.noun), direction=True)
 
     def _frames(self, *flags: str, without: tuple[str, ...] = ()) -> list[Frame]:

@@ -38,8 +38,8 @@ _WEATHER = (Phrase("es regnet", "it rains"), Phrase("es schneit", "it snows"))
 class Sampler(ClauseSampler):
     """Draws sentence pairs. The same ``random.Random`` state gives the same sentences on every Python and platform."""
 
-    def __init__(self, generator: random.Random) -> None:
-        super().__init__(generator)
+    def __init__(self, generator: random.Random, has_round_numbers: bool = False) -> None:
+        super().__init__(generator, has_round_numbers)
         self._templates: tuple[tuple[Callable[[], Pair], int], ...] = (
             (self._simple, 24),
             (self._because_of_state, 7),
@@ -118,12 +118,10 @@ class Sampler(ClauseSampler):
             for frame in self._frames(without=("present", "luck") if tense != "perfect" else ("present",))
             if frame.german.particle + frame.german.infinitive in verbs and "person" in frame.subjects
         ]
-        return self._clause(
-            self._often_early(frames), tense, subject, times=times, negatable=False, anaphoric=anaphoric
-        )
+        return self._clause(self._word(frames), tense, subject, times=times, negatable=False, anaphoric=anaphoric)
 
     def _because_of_state(self) -> Pair:
-        state, tense = self._often_early(STATES), self._one(("perfect", "perfect", "modal"))
+        state, tense = self._word(STATES), self._one(("perfect", "perfect", "modal"))
         despite = self._chance(0.35)
         verbs = state.despite if despite else state.because
         clause = self._following(verbs, tense, anaphoric=True, times=tense == "perfect")
@@ -144,7 +142,7 @@ class Sampler(ClauseSampler):
             if frame.english.base in bases and frame.pattern == ("acc",) and "food" not in frame.objects
         ]
         clause = self._clause(
-            self._often_early(frames),
+            self._word(frames),
             self._one(("perfect", "modal", "future")),
             anaphoric=True,
             negatable=False,
@@ -188,9 +186,7 @@ class Sampler(ClauseSampler):
 
     def _purpose(self) -> Pair:
         frames = [frame for frame in FRAMES if frame.pattern == ("dir",) and frame.english.base != "run"]
-        clause = self._clause(
-            self._often_early(frames), self._one(("perfect", "perfect", "future", "modal")), negatable=False
-        )
+        clause = self._clause(self._word(frames), self._one(("perfect", "perfect", "future", "modal")), negatable=False)
         aims = self._frames(without=("luck", "present", "state"))
         aims = [
             frame
@@ -202,7 +198,7 @@ class Sampler(ClauseSampler):
             and frame.english.base != "wear"
         ]
         aim = self._clause(
-            self._often_early(aims), "present", clause.subject, times=False, places=False, negatable=False, short=True
+            self._word(aims), "present", clause.subject, times=False, places=False, negatable=False, short=True
         )
         clause = replace(
             clause, direction=self._direction(aim.frame.places, far=clause.frame.german.infinitive == "fahren")
@@ -221,7 +217,7 @@ class Sampler(ClauseSampler):
         if not hoping and self._chance(0.6):
             attempt = self._front(replace(attempt, time=self._past_time()))
         aims = [frame for frame in self._frames(without=("luck", "present", "state")) if self._suits(subject, frame)]
-        content = self._clause(self._often_early(aims), "present", subject, times=False, negatable=False)
+        content = self._clause(self._word(aims), "present", subject, times=False, negatable=False)
         return (
             [*german.main_clause(attempt), ",", *german.infinitive(content), "."],
             [*english.statement(attempt), *english.infinitive(content), "."],
@@ -235,7 +231,7 @@ class Sampler(ClauseSampler):
             condition = ([word, *time.german.split(), rest], [*weather.english.split(), *time.english.split()])
             clause = self._event(tenses=("future", "modal"), times=False)
         else:
-            person, cause = self._someone(anaphoric=True), self._often_early(STATES)
+            person, cause = self._someone(anaphoric=True), self._word(STATES)
             state = self._state(cause, person, "present")
             condition = (german.subordinate(state), english.statement(state))
             clause = self._following(cause.because, self._one(("future", "modal")), pronoun_for(person), times=False)
@@ -247,7 +243,7 @@ class Sampler(ClauseSampler):
         )
 
     def _habit_under_condition(self) -> Pair:
-        person, cause = self._someone(anaphoric=True), self._often_early(STATES)
+        person, cause = self._someone(anaphoric=True), self._word(STATES)
         state = self._state(cause, person, "present")
         clause = self._following(cause.because, "present", pronoun_for(person), times=False)
         clause = replace(clause, frequency=self._one(FREQUENCIES[:3]))
@@ -259,8 +255,8 @@ class Sampler(ClauseSampler):
 
     def _meanwhile(self) -> Pair:
         frames = self._frames("lasting")
-        first = self._clause(self._often_early(frames), "perfect", times=False, negatable=False)
-        second = self._clause(self._often_early(frames), "perfect", times=False, negatable=False)
+        first = self._clause(self._word(frames), "perfect", times=False, negatable=False)
+        second = self._clause(self._word(frames), "perfect", times=False, negatable=False)
         return (
             ["während", *german.subordinate(first), ",", *german.verb_first(second), "."],
             ["while", *english.statement(first), ",", *english.statement(second), "."],
@@ -277,7 +273,7 @@ class Sampler(ClauseSampler):
     def _beforehand(self) -> Pair:
         # Nobody forgets or loses a thing "before" something else.
         frames = self._frames(without=("present", "state", "luck"))
-        first = self._clause(self._often_early(frames), "perfect", anaphoric=True, times=False, negatable=False)
+        first = self._clause(self._word(frames), "perfect", anaphoric=True, times=False, negatable=False)
         second = self._event(pronoun_for(first.subject), ("perfect",), times=False, negatable=False)
         return (
             ["bevor", *german.subordinate(first), ",", *german.verb_first(second), "."],
@@ -298,7 +294,7 @@ class Sampler(ClauseSampler):
         )
 
     def _consequence(self) -> Pair:
-        person, cause = self._someone(anaphoric=True), self._often_early(STATES)
+        person, cause = self._someone(anaphoric=True), self._word(STATES)
         state = self._state(cause, person, "past")
         clause = self._following(
             cause.because, self._one(("perfect", "perfect", "modal")), pronoun_for(person), times=False
@@ -350,7 +346,7 @@ class Sampler(ClauseSampler):
             for frame in self._frames(without=("luck", "present", "state"))
             if frame.pattern == ("acc",) and not frame.english_pattern and "person" in frame.subjects
         ]
-        frame = self._often_early(frames)
+        frame = self._word(frames)
         patient = self._object(frame, NounPhrase(pronoun=True, number_and_person="1s"))
         if patient.determiner in ("none", "possessive") or patient.noun is None or patient.plural:
             patient = NounPhrase(noun=self._noun(frame.objects))
@@ -363,7 +359,7 @@ class Sampler(ClauseSampler):
         return german.main_clause(clause) + ["."], english.statement(clause) + ["."]
 
     def _euros(self, low: int, high: int) -> Phrase:
-        amount = self._random.randint(low, high)
+        amount = self._number(low, high)
         if amount % 100 == 1:
             return self._euros(low, high)
         return Phrase(f"{german.number(amount)} Euro", f"{english.number(amount)} euros")
@@ -388,11 +384,11 @@ class Sampler(ClauseSampler):
 
     def _age(self) -> Pair:
         person = replace(self._someone(("family", "own", "profession"), anaphoric=True), plural=False)
-        years, since, city = self._random.randint(25, 65), self._random.randint(2, 24), self._often_early(CITIES)
+        years, since, city = self._number(25, 65), self._number(2, 24), self._word(CITIES)
         if person.noun and person.noun.german.startswith("Groß"):
-            years, since = self._random.randint(61, 99), self._random.randint(11, 40)
+            years, since = self._number(61, 99), self._number(11, 40)
         if person.noun and "child" in person.noun.kinds:
-            years, since = self._random.randint(13, 25), self._random.randint(2, 12)
+            years, since = self._number(13, 25), self._number(2, 12)
         age = Predicate(Phrase(f"{german.number(years)} Jahre alt", f"{english.number(years)} years old"))
         state = Clause(_BE, person, predicate=age)
         living, has = german.present(_LIVE.german, person.person), "has" if person.person == "3s" else "have"
@@ -456,7 +452,7 @@ class Sampler(ClauseSampler):
 
     def _described_place(self) -> Pair:
         frames = [frame for frame in self._frames(without=("present", "state")) if frame.places]
-        frame = self._often_early(frames)
+        frame = self._word(frames)
         place = self._one([place for place in PLACES if any(group in frame.places for group in place.groups)])
         head = NounPhrase(noun=place.noun)
         adjective = self._adjective(place.noun)

@@ -9,6 +9,8 @@ import pytest
 from fairseq_plugins.corpora import builtin
 from tests.commands import CHECKOUT, run_command
 
+pytestmark = pytest.mark.slow  # the grammars draw for half a minute
+
 FROZEN = CHECKOUT / "fairseq_plugins" / "corpora" / "builtin_texts"
 
 

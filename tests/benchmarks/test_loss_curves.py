@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.commands import CHECKOUT, run_command
 from tests.conftest import TranslationData
 
@@ -19,7 +21,7 @@ before = linear.weight.clone()
 loss_curves.disturb(linear)
 assert 0 < (linear.weight / before - 1).abs().max() < 3e-7
 assert (linear.weight > before).any() and (linear.weight < before).any()
-first = {name: next(each.name for each in backends if not each.only_by_name) for name, backends in OPERATIONS.items()}
+first = {name: next(each.name for each in backends if not each.is_measured) for name, backends in OPERATIONS.items()}
 fairseq_plugins.register()
 step = loss_curves.Adam.step
 for name in loss_curves.WITHOUT:
@@ -33,6 +35,7 @@ SIZES = ["--encoder-embed-dim", "8", "--encoder-hidden-size", "8", "--decoder-em
 SIZES += ["--decoder-hidden-size", "8"]
 
 
+@pytest.mark.slow
 def test_curves_agree_to_rounding(tiny_translation_data: TranslationData, tmp_path: Path) -> None:
     options = ["--task", "translation", "--arch", "mc_rnn_iwslt_de_en", *SIZES, "--criterion", "output_cross_entropy"]
     options += ["--optimizer", "adam", "--lr", "1e-3", "--max-tokens", "200", "--dropout", "0.1"]
@@ -47,6 +50,7 @@ def test_curves_agree_to_rounding(tiny_translation_data: TranslationData, tmp_pa
     assert 4 < curves["as it is"][0] < 6, "bits of 28 types, untrained"
 
 
+@pytest.mark.slow
 def test_the_changes_are_made() -> None:
     finished = run_command(["python", "-c", CHANGES], PYTHONPATH=str(CHECKOUT / "benchmarks"))
     assert finished.stdout.splitlines()[-1] == "all"
