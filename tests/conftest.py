@@ -8,25 +8,36 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from fairseq_plugins import extensions
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.running_text import RunningTextPreparation, RunningTextRun
+from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.patches.deferred_imports import defer_imports
 from fairseq_plugins.scoring.metrics import Metric, metric_named
 from tests import texts
+from tests.browser import browser  # noqa: F401 - a fixture
 from tests.commands import CHECKOUT, train_in_process
 from tests.preloaded import stub_of
 
 WHOLE_COMMANDS = ("system", "faults", "benchmarks")
 """Folders of the tests that run whole commands."""
-LONG_FIXTURES = {"prepared", "unpatched"}
+LONGEST = (
+    "quickstart several_processes pages reproduce cuda_graph graphs on_meta gpu shapes effects fairseq_commands".split()
+)
+"""Files whose slow tests take minutes of a processor, the longest first."""
+LONG_FIXTURES = {"prepared", "tiny_work", "unpatched"}
 """Fixtures that take seconds, of tests in many files."""
 TOY_PERPLEXITY = Path(__file__).resolve().parent / "extensions" / "toy_perplexity.py"
 TINY_UPDATES = 8
 """Those of ``tiny_checkpoint``."""
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aio"]
 
+# The same examples in every run, and no time limit of theirs: a first example may compile a kernel.
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("tests")
 defer_imports()  # whichever test is the first to import fairseq
 
 
@@ -57,6 +68,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("system")
     items.sort(key=lambda item: item.path.parent.name not in WHOLE_COMMANDS)
     items.sort(key=lambda item: item.get_closest_marker("system") is None)
+    places = {f"test_{name}": place for place, name in enumerate(LONGEST)}
+    items.sort(
+        key=lambda item: places.get(item.path.stem, len(places)) if item.get_closest_marker("slow") else len(places)
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Seeds the random numbers of a test and of its fixtures: what they are must not depend on the tests before it."""
+    random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture(autouse=True)
@@ -114,6 +137,26 @@ def tiny_checkpoint(tiny_translation_data: TranslationData, tmp_path_factory: py
         *["--max-update", str(TINY_UPDATES), "--save-dir", str(folder)],
     )
     return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="session")
+def tiny_work(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work folder with an MC-RNN of 12 features that has learned a little, and its data in ``data`` beside it."""
+    folder = tmp_path_factory.mktemp("tiny_work")
+    raw = tiny_translation_data.raw
+    files = {split: (raw / f"{split}.xx", raw / f"{split}.yy") for split in ("train", "valid", "test")}
+    prepare(PairsPreparation("xx", "yy", tokenizer="moses", bpe="subword-nmt", bpe_size=10), files, folder / "data")
+    sizes = [
+        f"--{side}-{name}={1 if name == 'layers' else 12}"
+        for side in ("encoder", "decoder")
+        for name in ("embed-dim", "hidden-size", "layers")
+    ]
+    training = "--optimizer adam --lr 0.02 --batch-size 20 --max-epoch 2 --cpu --max-source-positions 90"
+    train_in_process(
+        *[*PreparedData.load(folder / "data").arguments(), "--arch", "mc_rnn_iwslt_de_en", *sizes, *training.split()],
+        *["--save-dir", str(folder / "checkpoints")],
+    )
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,13 @@ def write_checkpoint(path: Path, value: float = 0.0, *, arch: str = "lstm", afte
     return path
 
 
+def with_dictionaries(path: Path, checksum: str) -> Path:
+    write_checkpoint(path)
+    state = torch.load(path, weights_only=False)
+    torch.save({**state, "dictionaries": {"source": checksum, "target": "t"}}, path)
+    return path
+
+
 def truncate(path: Path, fraction: float) -> None:
     os.truncate(path, int(path.stat().st_size * fraction))
 
@@ -158,6 +165,14 @@ def test_models_that_differ_are_not_averaged(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no checkpoints were given"):
         average_checkpoints([], tmp_path / "average.pt")
     assert contents(tmp_path) == {"a.pt", "b.pt", "c.pt"}
+
+
+def test_models_of_different_dictionaries_are_not_averaged(tmp_path: Path) -> None:
+    first, second = (with_dictionaries(tmp_path / f"{name}.pt", name) for name in "ab")
+    with pytest.raises(InputError, match=r"b\.pt and .*a\.pt were trained with different dictionaries; average"):
+        average_checkpoints([first, second], tmp_path / "average.pt")
+    assert contents(tmp_path) == {"a.pt", "b.pt"}
+    average_checkpoints([first, write_checkpoint(tmp_path / "c.pt")], tmp_path / "average.pt")  # c names none
 
 
 def test_chooses_epochs_by_number(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def reported(program: str, **options: object) -> subprocess.CompletedProcess[str
             "error: a: Read-only file system; name another folder\n",
         ),
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 130, "interrupted\n"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGHUP)", 130, "interrupted\n"),
         # A shell may have us ignore it.
         ("import signal; signal.signal(2, signal.default_int_handler); signal.raise_signal(2)", 130, "interrupted\n"),
         ("raise SystemExit(7)", 7, ""),
@@ -60,6 +61,34 @@ def test_what_a_command_ends_with(statement: str, status: int, message: str) -> 
     finished = reported(f"def main():\n    {statement}")
     assert finished.returncode == status
     assert finished.stderr.startswith(message) and finished.stderr.count("\n") == bool(message)
+
+
+def test_a_command_that_was_started_to_outlive_its_terminal(tmp_path: Path) -> None:
+    program = "def main():\n    import os, signal; os.kill(os.getpid(), signal.SIGHUP); print('still here')"
+    program += "\nfrom fairseq_plugins.errors import report_input_errors\nreport_input_errors(main)"
+    finished = run_command(["nohup", sys.executable, "-c", program])
+    assert finished.stdout == "still here\n"
+
+
+def test_a_hang_up_ends_what_was_started(tmp_path: Path) -> None:
+    """As ``train`` has started fairseq-train."""
+    child = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    program = f"""
+import os, signal, sys
+from fairseq_plugins.errors import report_input_errors
+from fairseq_plugins.experiments import processes
+
+def on_line(line):
+    sys.stderr.write(line)
+    os.kill(os.getpid(), signal.SIGHUP)
+
+report_input_errors(lambda: processes.run([sys.executable, "-c", {child!r}], on_line))
+"""
+    finished = run_command(["python", "-c", program], status=INTERRUPTED)
+    child_id, said = finished.stderr.splitlines()
+    assert said == "interrupted"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(child_id), 0)
 
 
 def test_a_reader_that_has_had_enough() -> None:
@@ -85,12 +114,14 @@ def test_ctrl_c_while_a_command_is_imported(tmp_path: Path) -> None:
     (tmp_path / "tqdm.py").write_text(
         "import signal\nsignal.signal(2, signal.default_int_handler)\nsignal.raise_signal(2)\n", encoding="utf-8"
     )
+    (tmp_path / "model.pt").touch()
     path = os.pathsep.join([str(CHECKOUT), str(tmp_path)])
-    command = [sys.executable, "-m", "fairseq_plugins", "translate", "nowhere.pt"]
+    command = [sys.executable, "-m", "fairseq_plugins", "translate", str(tmp_path / "model.pt")]
     finished = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, timeout=60
     )
-    assert finished.stderr == "interrupted\n"
+    starting, *after = finished.stderr.splitlines()
+    assert "starting PyTorch" in starting and after == ["interrupted"]
     assert finished.returncode == INTERRUPTED
 
 

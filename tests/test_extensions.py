@@ -134,13 +134,16 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("command", "next_step"), [(train, "fairseq_commands.train_command"), (evaluate, "metric_of")])
+@pytest.mark.parametrize(
+    ("command", "next_step"), [(train, "fairseq_commands.train_command"), (evaluate, "chosen_metrics")]
+)
 def test_a_kind_of_corpus(command: ModuleType, next_step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "number_lines.py").write_text(KIND)
     run_command(["python", tmp_path / "number_lines.py"], cwd=tmp_path)
     (tmp_path / "own.yaml").write_text("extensions: [number_lines.py]\ntrain: {arch: rnnsearch}\n")
 
-    def reached(configuration: object, data: PreparedData, *_: object) -> None:
+    def reached(*arguments: object) -> None:
+        [data] = [argument for argument in arguments if isinstance(argument, PreparedData)]
         raise InputError(type(data.preparation).__name__)
 
     monkeypatch.setattr(f"{command.__name__}.{next_step}", reached)

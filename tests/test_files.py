@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import errno
 import fcntl
 import gzip
 import hashlib
+import lzma
 import multiprocessing
 import os
 import stat
@@ -278,3 +280,27 @@ def test_read_lines_of_a_damaged_gzip_file(tmp_path: Path, damage) -> None:
     (tmp_path / "text.gz").write_bytes(packed)
     with pytest.raises(InputError, match=r"text\.gz"):
         list(read_lines(tmp_path / "text.gz"))
+
+
+def test_byte_order_marks_at_the_head_of_lines_are_no_part_of_them(tmp_path: Path) -> None:
+    """Each of two files began with one before ``cat`` joined them."""
+    path = tmp_path / "joined"
+    path.write_text("\ufeffgood\tA film.\nbad\tA bore.\n\ufeffgood\tA \ufeff joy.\n\ufeff\n", encoding="utf-8")
+    assert list(read_lines(path)) == ["good\tA film.", "bad\tA bore.", "good\tA \ufeff joy.", ""]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (gzip.compress(b"A line.\n"), "packed by gzip, though .* give it a name that ends in .gz"),
+        (bz2.compress(b"A line.\n"), "packed by bzip2, though .*: bunzip2"),
+        (lzma.compress(b"A line.\n"), "packed by xz, though .*: unxz"),
+        (b"PK\3\4\x14\0\0\0", "packed by zip, though .*: unzip"),
+        (b"\x28\xb5\x2f\xfd\x04\x00", "packed by zstandard, though .*: unzstd"),
+    ],
+    ids=["gzip", "bzip2", "xz", "zip", "zstandard"],
+)
+def test_packed_content_under_a_plain_name(content: bytes, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "train.de").write_bytes(content)
+    with pytest.raises(InputError, match=f"train.de: {sentence}"):
+        list(read_lines(tmp_path / "train.de"))

@@ -28,6 +28,8 @@ def test_sources_are_short() -> None:
         ("kernels", ("fairseq",)),
         ("modules", ("fairseq",)),
         ("corpora", ("fairseq", "torch")),
+        ("exported", ("fairseq", "torch")),
+        ("serving", ("fairseq", "torch")),
         ("experiments", ("fairseq", "torch")),
     ],
 )

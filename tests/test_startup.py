@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from fairseq_plugins import startup
+from fairseq_plugins.experiments import processes
 
 
 def test_commands_are_quiet_from_the_first_import_of_fairseq_on() -> None:
@@ -18,6 +22,45 @@ def test_commands_are_quiet_from_the_first_import_of_fairseq_on() -> None:
         code = f"import warnings; from fairseq_plugins.startup import prepare_command; {start}; {warn}"
         finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert (text in finished.stderr) == is_shown, finished.stderr
+
+
+START = "from fairseq_plugins.startup import prepare_command; prepare_command(); "
+
+
+@pytest.mark.parametrize(
+    "variables", [{"PYTHONIOENCODING": "latin-1"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}]
+)
+def test_text_is_utf_8_whatever_the_locale(variables: dict[str, str]) -> None:
+    code = START + r"import sys; print('\u20ac \u6211 \udcff'); print('\u6211 \udcff', file=sys.stderr)"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, env={**os.environ, **variables})
+    assert finished.stdout == "€ 我 ".encode() + b"\xff\n", "bytes in the names of files stay as they are"
+    assert finished.stderr == "我 \\udcff\n".encode()
+
+
+@pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "latin-1"}, {"PYTHONUTF8": "0", "LC_ALL": "C"}])
+def test_what_a_command_starts_writes_utf_8(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    lines: list[str] = []
+    code = r"import locale, sys; print('\u6211', locale.getpreferredencoding(), file=sys.stderr)"
+    assert processes.run([sys.executable, "-c", code], lines.append, subprocess.STDOUT) == 0
+    assert [line.lower() for line in lines] == ["我 utf-8\n"]
+
+
+def test_a_closed_output_leads_nowhere(tmp_path: Path) -> None:
+    """And no file that is opened then gets what is meant for it."""
+    code = f"open({str(tmp_path / 'file')!r}, 'w'); import os; print('lost', flush=True); os.system('echo lost')"
+    code += "; print('kept', file=__import__('sys').stderr)"
+    command = f"exec {sys.executable} -c {shlex.quote(START + 'f = ' + code)} >&-"
+    finished = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    assert (finished.stderr, (tmp_path / "file").read_text()) == ("kept\n", "")
+
+
+def test_commands_do_without_docstrings() -> None:
+    """As PYTHONOPTIMIZE=2 has it."""
+    command = [sys.executable, "-OO", "-m", "fairseq_plugins", "word-overlap", "--help"]
+    finished = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "None" not in finished.stdout and "which a ranker has to beat" in finished.stdout
 
 
 def test_a_terminal_says_what_takes_long_in_a_command_alone(monkeypatch: pytest.MonkeyPatch) -> None:

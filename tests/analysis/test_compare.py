@@ -86,6 +86,33 @@ def test_rouge() -> None:
     assert report.sentence_metric == "ROUGE-L"
 
 
+def test_three_systems() -> None:
+    """DPN-S2S, Table 6: where it is right and both of its paths are wrong."""
+    san = ["a b c x", "a b c d e", "f g h i", "one two", "x y z q"]
+    report = compared({"CNN": OUTPUTS["CNN"], "SAN": san, "DPN": OUTPUTS["DPN"]}, SOURCE, REFERENCES, metric="rouge")
+    assert report.systems == ("CNN", "SAN", "DPN")
+    assert list(report.comparisons) == [f"ROUGE-{n}, {name}" for name in ("CNN", "SAN") for n in ("1", "2", "L")]
+    alone = compared({"SAN": san, "DPN": OUTPUTS["DPN"]}, SOURCE, REFERENCES, metric="rouge")
+    assert report.comparisons["ROUGE-L, SAN"] == alone.comparisons["ROUGE-L"]
+    # ROUGE-L of CNN, SAN, DPN: 75 75 100; 100 100 80; 67 100 67; 40 67 75; 100 75 100.
+    assert report.differences == pytest.approx([25, -20, 0, 75 - 200 / 3, 0])
+    assert [sentence.number for sentence in report.better] == [1, 4] and report.counts == (1, 2, 2)
+    [worse] = report.worse
+    assert worse.number == 2 and list(worse.outputs) == list(worse.scores) == ["CNN", "SAN", "DPN"]
+
+
+def test_the_command_with_three_systems(
+    tmp_path: Path, files: list[object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("compare", *files, "--system", f"again={tmp_path}/CNN", "--sentences", 1, "--output", tmp_path / "it")
+    printed = capsys.readouterr().out
+    assert "BLEU, CNN" in printed and "BLEU, DPN" in printed
+    assert "again is better in 0, all others in 0, neither in 5" in printed
+    assert "neither in 5 (not drawn)" in (tmp_path / "it.svg").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match="--system: 1 given, but two or more are compared"):
+        run("compare", *files[:-2], "--output", tmp_path / "one")
+
+
 def test_as_many_sentences_as_asked() -> None:
     report = compared(OUTPUTS, SOURCE, REFERENCES, sentences=1)
     assert [sentence.number for sentence in report.better + report.worse] == [4, 2]
@@ -150,7 +177,7 @@ def test_a_metric_that_is_made_of_questions() -> None:
 
 def test_what_does_not_fit_together() -> None:
     for outputs in {"a": ["x"]}, {"a": ["x"], "b": []}:
-        with pytest.raises(ValueError, match="two systems and a source of their length are needed"):
+        with pytest.raises(ValueError, match="two systems or more and a source of their length are needed"):
             compared(outputs, ["s"], [["x"]])
     with pytest.raises(InputError, match="there is no metric 'bluu'; did you mean 'bleu'"):
         compared(OUTPUTS, SOURCE, REFERENCES, metric="bluu")
@@ -217,16 +244,27 @@ def test_command_with_rouge(tmp_path: Path, files: list[object], capsys: pytest.
     assert printed.count("rouge-score:") == 1, "one signature for all three"
 
 
+def test_command_with_several_metrics(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixture[str]) -> None:
+    run("compare", *files, "--output", tmp_path / "it", "--metrics", "bleu,chrf,ter,rouge_lsum,cer")
+    report = json.loads((tmp_path / "it.json").read_text(encoding="utf-8"))
+    assert list(report["comparisons"]) == ["BLEU", "chrF++", "TER", "ROUGE-Lsum", "CER (%)"]
+    assert report["sentence_metric"] == "sentence BLEU"
+    differences = {name: comparison["difference"] for name, comparison in report["comparisons"].items()}
+    assert differences["chrF++"] > 0 > differences["TER"], "the second has fewer edits, and is better by both"
+    printed = capsys.readouterr().out
+    assert printed.count("bs:1000|seed:12345") == 5 and "|nw:2|" in printed
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--metrics", "bleu,accuracy"], "BLEU and accuracy do not score the same outputs; give each by itself"),
         (["--sentences", -1], "--sentences -1: give how many to show for either side, 0 or more"),
         (["--metric", "rouge", "--lowercase"], "--tokenize and --lowercase are BLEU's"),
         (["--metric", "rouge", "--tokenize", "none"], "--tokenize and --lowercase are BLEU's"),
         (["--metric", "rouge", "--sacrebleu-tokenize", "char"], "--sacrebleu-tokenize is BLEU's, and ROUGE has none"),
         (["--rouge-tokenize", "unicode"], "--rouge-tokenize is ROUGE's, and BLEU has none; leave it out"),
         (["--sacrebleu-tokenize", "chars"], "sacrebleu-tokenize chars: choose one of"),
-        (["--system", "third={folder}/CNN"], "--system: 3 given, but two are compared"),
     ],
 )
 def test_command_given_something_else(tmp_path: Path, files: list[object], options: list[object], message: str) -> None:

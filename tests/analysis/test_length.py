@@ -171,6 +171,17 @@ def test_command(tmp_path: Path, files: list[object], capsys: pytest.CaptureFixt
         assert f">{text}<" in svg
 
 
+def test_lengths_of_text_without_spaces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sources = ["今天天气很好。", "他在学校学习中文和数学，也学习音乐。", "好！", "…"]
+    for name, lines in {"source": sources, "test.en": ["a b c d"] * 4, "system": ["a b c e"] * 4}.items():
+        (tmp_path / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    files = ["--source", tmp_path / "source", "--reference", tmp_path / "test.en", "--system", f"x={tmp_path}/system"]
+    run("length", *files, "--output", tmp_path / "it", "--bounds", 1, 6)
+    report = json.loads((tmp_path / "it.json").read_text(encoding="utf-8"))
+    assert [bucket["sentences"] for bucket in report["buckets"]] == [2, 1, 1]
+    assert "lengths are in characters, since the source has hardly a space" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -18,6 +18,7 @@ def test_networks_side_by_side() -> None:
     assert found["DilatedRNN"].mean == 4.25 and found["DilatedRNN"].edges_per_node == 1
     assert found["plain"].mean == 5.5 and found["skip"].edges_per_node == 2
     assert found["dilated"].lengths[8] is None, "a convolution ends"
+    assert found["Clockwork"].mean == 3.5, "of the worst times: that of a plain network of one layer"
     assert found["MC-RNN"].lengths == [1, 2, 2, 2, 3, 3, 3, 4, 4]
 
 

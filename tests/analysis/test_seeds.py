@@ -85,7 +85,10 @@ def test_extensions_of_the_configurations_are_loaded(tmp_path: Path, monkeypatch
             ["trec", "bilstm", "rcrn", "--subset", "valid"],
             "--subset valid: not recorded of both systems; there are test",
         ),
-        (["trec", "bilstm", "rcrm"], "there is no 'rcrm'; did you mean 'rcrn'.; there are bilstm, bilstm_3, rcrn$"),
+        (
+            ["trec", "bilstm", "rcrm"],
+            "there is no 'rcrm'; did you mean 'rcrn'.; there are bilstm, bilstm_3, rcrn, rcrn_gru$",
+        ),
         (["treq", "bilstm", "rcrn"], "there is no 'treq'; did you mean 'trec'.; there are trec$"),
     ],
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -18,35 +20,20 @@ import torch
 from fairseq.dataclass.configs import GenerationConfig
 
 import fairseq_plugins
-from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
+from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.decoding.translation import Generated, GenerationOptions, limited_generation
 from fairseq_plugins.errors import InputError
-from tests.commands import CHECKOUT, output_lines, run_command, train_in_process
-from tests.conftest import TranslationData
+from fairseq_plugins.experiments import translate
+from tests.commands import CHECKOUT, output_lines, run_command
 
 pytestmark = pytest.mark.system  # they share what is prepared or trained in seconds
 
-SIZES = [
-    part
-    for side in ("encoder", "decoder")
-    for name in ("embed-dim", "hidden-size", "layers")
-    for part in (f"--{side}-{name}", "1" if name == "layers" else "12")
-]
-
 
 @pytest.fixture(scope="module")
-def work(tiny_translation_data: TranslationData, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A work folder with a model that has learned a little, and its data in ``data`` beside it."""
-    folder = tmp_path_factory.mktemp("trained")
-    raw = tiny_translation_data.raw
-    files = {split: (raw / f"{split}.xx", raw / f"{split}.yy") for split in ("train", "valid", "test")}
-    prepare(PairsPreparation("xx", "yy", tokenizer="moses", bpe="subword-nmt", bpe_size=10), files, folder / "data")
-    arguments = PreparedData.load(folder / "data").arguments()
-    options = ["--arch", "mc_rnn_iwslt_de_en", *SIZES, "--max-source-positions", "90"]
-    options += ["--optimizer", "adam", "--lr", "0.02", "--batch-size", "20", "--max-epoch", "2", "--cpu"]
-    train_in_process(*arguments, *options, "--save-dir", folder / "checkpoints")
-    return folder
+def work(tiny_work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of a work folder, for tests that change it."""
+    return shutil.copytree(tiny_work, tmp_path_factory.mktemp("trained") / "work")
 
 
 def translated(checkpoint: Path, lines: Sequence[str], *options: object) -> subprocess.CompletedProcess[str]:
@@ -66,6 +53,15 @@ def test_a_line_that_is_too_long_is_empty_and_the_others_are_translated(work: Pa
     assert "warning: the translation of line 1 ends at 2 tokens, its limit; raise --max-len-b\n" in finished.stderr
     limited = translated(work, lines[:1], "--max-source-positions", "2")
     assert limited.stdout == "\n" and "but the model takes 2: its translation is empty" in limited.stderr
+
+
+def test_sentences_of_a_paragraph_are_translated_one_by_one(work: Path) -> None:
+    sentences = ["ni na.", " ".join(["ni"] * 300) + ".", "na"]
+    by_themselves = translated(work, sentences).stdout.splitlines()
+    finished = translated(work, [" ".join(sentences[:2]), "", sentences[2]], "--paragraphs")
+    assert by_themselves[1] == ""
+    assert finished.stdout.splitlines() == [f"{by_themselves[0]} ", "", by_themselves[2]]
+    assert "warning: sentence 2 of line 1 has 602 tokens" in finished.stderr
 
 
 def test_a_set_with_a_sentence_that_is_too_long(work: Path) -> None:
@@ -113,6 +109,30 @@ def test_translations_are_those_of_the_scripts(work: Path) -> None:
     assert model.translate([""]) == [""]
 
 
+def test_copies_translate_as_the_model_does(work: Path) -> None:
+    checkpoint = work / "checkpoints" / "checkpoint_best.pt"
+    for model in fairseq_plugins.load(work), fairseq_plugins.load(f"{checkpoint}:{checkpoint}"):
+        expected = model.translate(["ni na"])
+        for copied in copy.deepcopy(model), pickle.loads(pickle.dumps(model)):
+            assert copied.translate(["ni na"]) == expected
+            assert copied.models[0] is not model.models[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"beam": 0}, "beam is 0: give a whole number from 1 on"),
+        ({"beam": -1}, "beam is -1: give a whole number from 1 on"),
+        ({"beam": 2.5}, "beam is 2.5: give a whole number from 1 on"),
+        ({"no_repeat_ngram_size": -1}, "no-repeat-ngram-size is -1: give a whole number from 0 on"),
+        ({"length_penalty": math.nan}, "lenpen is nan: give a finite number"),
+    ],
+)
+def test_numbers_that_cannot_be(options: dict[str, Any], sentence: str, work: Path) -> None:
+    with pytest.raises(InputError, match=f"^{sentence}"):
+        fairseq_plugins.load(work).translate(["ni na"], **options)
+
+
 def never_ending(work: Path, folder: Path, by: float = 40) -> Path:
     """The same model, which hardly ends its sentences: the end's logit is lower by so much."""
     state = torch.load(work / "checkpoints" / "checkpoint_best.pt", weights_only=False)
@@ -121,21 +141,26 @@ def never_ending(work: Path, folder: Path, by: float = 40) -> Path:
     return folder / "endless.pt"
 
 
-def test_no_subword_comes_twice(work: Path, tmp_path: Path) -> None:
-    """By counting, in the scripts' translations and in Python's."""
+def test_no_subword_comes_twice(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By counting; the script's translations are Python's."""
     lines = (work / "data" / "raw" / "test.xx").read_text(encoding="utf-8").splitlines()[:12]
     data = PreparedData.load(work / "data")
     endless = never_ending(work, tmp_path, 4)
 
-    def has_repetition(line: str) -> bool:
-        subwords = data.pairs.encode_target(line).split()
-        return len(set(subwords)) < len(subwords)
-
     model = fairseq_plugins.load(endless, data=data.folder)
-    assert any(map(has_repetition, model.translate(lines, beam=2))), "there is something to forbid"
+    text, written = type(model).text, []
+    # A word that was written in other subwords would look like a repetition in the text.
+    monkeypatch.setattr(type(model), "text", lambda self, line: written.append(line.split()) or text(self, line))
+
+    def have_repetitions(**options: int) -> list[bool]:
+        written.clear()
+        assert all(len(line.split()) > 1 for line in model.translate(lines, beam=2, **options))
+        return [len(set(subwords)) < len(subwords) for subwords in written]
+
+    assert any(have_repetitions()), "there is something to forbid"
+    assert have_repetitions(no_repeat_ngram_size=1) == [False] * len(lines)
+    assert any(have_repetitions()), "the next call is free again"
     found = model.translate(lines, beam=2, no_repeat_ngram_size=1)
-    assert all(len(line.split()) > 1 for line in found) and not any(map(has_repetition, found))
-    assert any(map(has_repetition, model.translate(lines, beam=2))), "the next call is free again"
     extra = ["--data", data.folder, "--beam", "2", "--no-repeat-ngram-size", "1"]
     assert translated(endless, lines, *extra).stdout.splitlines() == found
 
@@ -211,3 +236,26 @@ def test_data_of_another_model(work: Path, tmp_path: Path) -> None:
     dataclasses.replace(PairsPreparation.load(data), files={}).save(data)
     with pytest.raises(InputError, match="dict.xx.txt: not the dictionary that .*checkpoint_best.pt was trained with"):
         fairseq_plugins.load(work, data=data)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_words_that_the_training_text_lacks_are_named_on_a_terminal(
+    work: Path, is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = (work / "data" / "raw" / "train.xx").read_text(encoding="utf-8").split()[0]
+    lines = [f"{known.capitalize()} Giraffe, {known} zebra", "giraffe 12 Zebra"]
+    monkeypatch.setattr(translate, "standard_input", lambda what: lines)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    translate.main([str(work), "--gpus", "0"])
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 2
+    assert ("not in the training text: Giraffe, zebra\n" in printed.err) is is_terminal
+    translate.main([str(work), "--gpus", "0", "--quiet"])
+    quiet = capsys.readouterr()
+    assert (quiet.out, quiet.err) == (printed.out, "")
+
+
+def test_without_its_training_text_no_word_is_named(work: Path) -> None:
+    data = PreparedData.load(work / "data")
+    assert translate.words_not_in_training(data, ["Giraffe"]) == ["Giraffe"]
+    assert translate.words_not_in_training(dataclasses.replace(data, folder=work), ["Giraffe"]) == []

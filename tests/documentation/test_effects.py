@@ -170,7 +170,7 @@ def trained_once(train: Run) -> Run:
     return cache(train)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "option"),
     [*(("text", option) for option in TRAINED), *(("pairs", option) for option in TRAINED_ON_PAIRS)],
@@ -186,7 +186,7 @@ def test_an_option_of_trainings(data: str, option: str, train: Run, trained_once
     assert differences(of_first, trained_once(data, f"{trial.beside} {trial.second}".strip()))
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["text", "pairs"])
 def test_the_same_training_gives_the_same(data: str, train: Run, trained_once: Run) -> None:
     """Else all would seem to have an effect."""
@@ -376,7 +376,7 @@ def prepared_once(prepare: Run) -> Run:
 PREPARED = {"parallel": PARALLEL, "iwslt14": IWSLT14, "nist": NIST, "ptb": PTB, "labelled": LABELLED}
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "option"), [(script, option) for script, trials in PREPARED.items() for option in trials]
 )
@@ -390,6 +390,7 @@ def test_an_option_of_preparations(script: str, option: str, prepare: Run, prepa
     assert differences(of_first, prepare(script, f"{trial.beside} {trial.second}"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", PREPARED)
 def test_the_same_preparation_gives_the_same(script: str, prepare: Run, prepared_once: Run) -> None:
     assert not differences(prepared_once(script, ""), prepare(script, ""))
@@ -462,7 +463,7 @@ def output_once(output: Run) -> Run:
     return cache(output)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "option"), [(program, option) for program, trials in PROGRAMS.items() for option in trials]
 )
@@ -477,7 +478,7 @@ def test_an_option_of_programs(program: str, option: str, output: Run, output_on
         assert trial.refusal in of_second["refusal"]
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_same_command_prints_the_same(program: str, output: Run, output_once: Run) -> None:
     assert not differences(output_once(program, ""), output(program, ""))
@@ -522,6 +523,7 @@ BENCHMARKS: dict[str, dict[str, Trial]] = {
     "operations": {"--repetitions": Trial("--repetitions 3"), "--threads": Trial("--threads 2")},
     "rcrn_and_dilated": {
         "--cells": Trial("--cells gru"),
+        "--networks": Trial("--networks waveform", beside="--samples 9"),
         "--repetitions": Trial("--repetitions 3", beside="--networks rcrn"),
         "--threads": Trial("--threads 2", beside="--networks rcrn"),
     },
@@ -595,7 +597,7 @@ def benchmark_once(benchmark: Run) -> Run:
     return cache(benchmark)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "option"), [(script, option) for script, trials in BENCHMARKS.items() for option in trials]
 )
@@ -605,7 +607,7 @@ def test_an_option_of_benchmarks(script: str, option: str, benchmark: Run, bench
     assert differences(benchmark_once(script, trial.beside), of_second)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize("script", BENCHMARKS)
 def test_the_same_benchmark_gives_the_same(script: str, benchmark: Run, benchmark_once: Run) -> None:
     assert not differences(benchmark_once(script, ""), benchmark(script, ""))
@@ -676,8 +678,8 @@ COVERED: dict[str, str] = {
     "scripts/prepare_*.sh --output": "test_prepare::test_prepare_iwslt14",
     "scripts/prepare_copy_memory.sh --length": "test_generated_sequences::test_copy_memory",
     "scripts/prepare_pixels.sh --input": "test_generated_sequences::test_pixels",
+    "scripts/prepare_answer_selection.sh --input": "test_labelled_texts::test_answer_selection",
     "scripts/prepare_gigaword.sh --input": "test_gigaword::test_from_text_to_numbers",
-    "scripts/prepare_gigaword.sh --joined-dictionary": "test_gigaword::test_dictionaries",
     "scripts/prepare_iwslt14_de_en.sh --archive": "test_iwslt14::test_an_archive_to_tokens",
     "scripts/prepare_reviews.sh --set": "test_labelled_texts::test_sst_and_reviews",
     "scripts/prepare_text.sh --characters": "test_running_text::test_fairseq_reads_all_characters",
@@ -692,11 +694,20 @@ COVERED: dict[str, str] = {
     "--characters": "test_running_text::test_fairseq_reads_all_characters",
     "--clean": "test_labelled_texts::test_answer_selection",
     "--encoding": PREPARATIONS,
+    "--free-answers": "test_reading_comprehension::test_free_answers_of_one_s_own",
     "--given": PREPARATIONS,
-    "--joined-dictionary": "test_gigaword::test_dictionaries",
+    "--input": "test_labelled_audio::test_whole_recordings_are_held_out",
+    "--rate": "test_labelled_audio::test_another_rate_and_several_channels",
+    "--seed": "test_labelled_audio::test_whole_recordings_are_held_out",
+    "--table": "test_labelled_audio::test_a_table",
+    "--test-share": "test_labelled_audio::test_whole_recordings_are_held_out",
+    "--valid-share": "test_labelled_audio::test_whole_recordings_are_held_out",
+    "--window": "test_labelled_audio::test_whole_recordings_are_held_out",
+    "--group": "test_labelled_texts::test_whole_questions_are_held_out",
     "--joint": PREPARATIONS,
     "--ldc": PREPARATIONS,
     "--lowercase": PREPARATIONS,
+    "--max-answer": "test_reading_comprehension::test_passages_that_are_cut",
     "--max-length": PREPARATIONS,
     "--min-count": PREPARATIONS,
     "--moses-language": PREPARATIONS,
@@ -704,6 +715,7 @@ COVERED: dict[str, str] = {
     "--no-nfkc": PREPARATIONS,
     "--no-simplify": PREPARATIONS,
     "--no-tags": "test_labelled_texts::test_entailment_takes_tokens_and_tags_of_parses",
+    "--quoted": "test_labelled_texts::test_a_table_with_quoted_fields",
     "--ratio": PREPARATIONS,
     "--separate": PREPARATIONS,
     "--separate-dictionaries": PREPARATIONS,
@@ -719,6 +731,7 @@ COVERED: dict[str, str] = {
     "--tokenizer": PREPARATIONS,
     "--train": PREPARATIONS,
     "--valid": PREPARATIONS,
+    "--tune": "test_workflow::test_rows_choose_by_the_validation_set",
     "--valid-every": PREPARATIONS,
     "--vectors": "test_labelled_texts::test_vectors_bring_words_of_held_out_texts",
     "--words": "test_running_text::test_most_frequent_words",
@@ -731,6 +744,9 @@ COVERED: dict[str, str] = {
     "fairseq-* --user-dir": "test_fairseq_commands::test_register_and_user_dir_in_either_order",
     "scripts/train.sh --data": "test_experiments::test_missing_data",
     "scripts/train.sh --gpus": RECORDED,
+    "scripts/train.sh --processes": "test_several_processes::test_two_processes_train_as_one",
+    "--ddp-backend": "test_several_processes::test_two_processes_train_as_one",
+    "torchrun *": "test_several_processes::test_two_machines_by_the_command_that_the_page_prints",
     "scripts/train.sh --stop-time-hours": "test_resuming::test_an_ended_training_gets_no_more_updates",
     "scripts/train.sh --work": RECORDED,
     "--bf16": "test_bfloat16::test_trains_with_bfloat16_on_the_cpu",
@@ -747,6 +763,18 @@ COVERED: dict[str, str] = {
     "--stop-time-hours": "test_resuming::test_an_ended_training_gets_no_more_updates",
     "--tensorboard-logdir": "test_fairseq_commands::test_a_board_that_nothing_writes",
     "--when-non-monotone": "test_language_models::test_finetuning_goes_on_from_averages_and_ends_by_itself",
+    # Exported models.
+    "scripts/export.sh --output": "test_exported_options::test_options_of_export",
+    "--int8": "test_exported_options::test_options_of_export",
+    "--license": "test_exported_options::test_options_of_export",
+    "--min-len": "test_exported_options::test_options_of_beam_search",
+    "--unkpen": "test_exported_options::test_options_of_beam_search",
+    # The server.
+    **{
+        f"--{name}": "test_command_line::test_options_of_serve"
+        for name in ("allow-origin", "body", "host", "per-minute", "port", "queue", "timeout")
+    },
+    "scripts/serve.sh --characters": "test_command_line::test_options_of_serve",
     # Decoding and scores.
     "--sacrebleu-tokenize": "test_evaluate::test_the_tokenizer_of_sacrebleu",
     "--rouge-tokenize": "test_evaluate::test_what_rouge_counts",
@@ -769,9 +797,13 @@ COVERED: dict[str, str] = {
     "--lenpen": OUTPUTS,
     "--max-len-a": OUTPUTS,
     "--max-len-b": OUTPUTS,
+    "translate --paragraphs": "test_translation::test_sentences_of_a_paragraph_are_translated_one_by_one",
     "--metric": "test_compare::test_command_with_rouge",
+    "--metrics": "test_evaluate::test_several_metrics",
     "--no-repeat-ngram-size": "test_generation::test_no_ngram_is_there_twice",
     "--nbest": OUTPUTS,
+    "--passage": "test_answers_to_questions::test_questions_in_answers_out",
+    "scripts/predict.sh --passage": "test_answers_to_questions::test_questions_in_answers_out",
     "--prompt": GENERATED_TEXT,
     "--record": RECORDED,
     "--remove-bpe": OUTPUTS,
@@ -783,6 +815,7 @@ COVERED: dict[str, str] = {
     "scripts/perplexity.sh --words": "test_language_models::test_a_text_of_the_users",
     # Other scripts and analyses.
     "scripts/install.sh --extras": "test_effects::test_extras_are_installed",
+    "--gpu": "test_install::test_pytorch_for_gpus",
     "scripts/quickstart.sh --task": "test_quickstart::test_another_seed_does_not_go_on_with_a_training",
     "scripts/reproduce.sh --": "test_workflow::test_options_of_every_training",
     "scripts/reproduce.sh --gpus": DRY_RUN_ON_GPUS,
@@ -810,6 +843,11 @@ COVERED: dict[str, str] = {
     # Benchmarks.
     **{f"benchmarks/{script}.py {option}": TIMED for script, trials in BENCHMARKS.items() for option in trials},
     **dict.fromkeys(["--cells", "--repetitions", "--threads"], TIMED),
+    "benchmarks/memory.py --json": "test_memory::test_prints_a_table_and_writes_json",
+    "benchmarks/models.py --exported": "test_models::test_exported_models_decode_beside_the_others",
+    "benchmarks/models.py --peer": "test_models::test_joey_nmt_is_an_installation_of_its_own",
+    "benchmarks/scaling.py --budget": "test_scaling::test_whole_models_within_a_budget",
+    "benchmarks/scaling.py --models": "test_scaling::test_whole_models_within_a_budget",
     # Of the layer of docs/add_a_layer.md.
     "--leak": "test_pages::test_adding_a_layer",
     "--encoder-leak": "test_extensions::test_a_metric_and_a_layer_go_through_all_scripts",

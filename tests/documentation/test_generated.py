@@ -22,7 +22,8 @@ def test_the_options_are_those_that_there_are(monkeypatch: pytest.MonkeyPatch) -
     text = options_page.page()
     for name in RECURRENT_KINDS:
         assert (f"\n### {name}\n" in text) == (name != "own")
-    assert "| `--channels` | `3` |" in text
+    assert text.count("| `--channels` | `3` |") == 1, "a layer's options stand once, not with every model"
+    assert "| `--cell` | `lstm` | cell inside the layers (`lstm`, `gru`, `rnn`) |" in text
     assert "\n### recurrent_seq2seq\n" in text and "\n### double_path\n" in text
     assert all(f"| `{name}` |" in text for name in PRESETS)
     assert "${" not in text
@@ -31,23 +32,23 @@ def test_the_options_are_those_that_there_are(monkeypatch: pytest.MonkeyPatch) -
 def test_a_row_for_each_family() -> None:
     scores = {"test": {"bleu_tokenized": 32.0}}
     multi30k = Record("multi30k_de_en", "mc_rnn_3", "configs/multi30k_de_en/mc_rnn_3.yaml", 1, scores=scores)
-    paper = "| MC-RNN | 32.23 tokenised BLEU, IWSLT'14 German-English"
+    paper = "| MC-RNN | 32.23 tokenised BLEU | IWSLT'14 German-English"
     # A stand-in until the paper's own data is recorded.
-    ours = "32.00 BLEU (tokenised), Multi30k (test 2016) (one run)"
+    ours = "32.00 (one run) | Multi30k, test 2016"
     assert f"{paper} | {ours} | `scripts/train.sh configs/multi30k_de_en/mc_rnn_3.yaml` |" in families.table([multi30k])
     iwslt = Record("iwslt14_de_en", "mc_rnn_3", "configs/iwslt14_de_en/mc_rnn_3.yaml", 1, scores=scores)
     text = families.table([multi30k, iwslt])
-    assert (
-        f"{paper} | 32.00 (one run), the same data | `scripts/train.sh configs/iwslt14_de_en/mc_rnn_3.yaml` |" in text
-    )
-    assert "| 96.20 accuracy, TREC | not recorded yet | `scripts/train.sh configs/trec/rcrn.yaml` |" in text
+    assert f"{paper} | 32.00 (one run) | the same | `scripts/train.sh configs/iwslt14_de_en/mc_rnn_3.yaml` |" in text
+    rcrn = "| RCRN | 96.20 accuracy | TREC"
+    assert f"{rcrn} | not recorded yet | – | `scripts/train.sh configs/trec/rcrn.yaml` |" in text
     trec = Record("trec", "rcrn", "configs/trec/rcrn.yaml", 1, scores={"test": {"accuracy": 88.0}})
-    assert "| 88.00 (one run), the same data without the paper's pretrained word vectors" in families.table([trec])
+    without = "the same, without the paper's pretrained word vectors (GloVe and CoVe)"
+    assert f"{rcrn} | 88.00 (one run) | {without} |" in families.table([trec])
     differs = {"train": {"stop-time-hours": "2"}}
     path = "configs/pixel_mnist/dilated_rnn.yaml"
     pixels = Record("pixel_mnist", "dilated_rnn", path, 1, differs=differs, scores={"test": {"accuracy": 98.1}})
     assert (
-        "| 97.70 accuracy, MNIST pixel by pixel | 98.10 (one run, `--stop-time-hours 2`), the same data | "
+        "| 97.70 accuracy | MNIST pixel by pixel | 98.10 (one run, `--stop-time-hours 2`) | the same | "
         f"`scripts/train.sh {path}` |"
     ) in families.table([pixels])
 

@@ -104,7 +104,8 @@ def test_options_that_it_names_exist(page: Path) -> None:
 def options_of(command: str) -> frozenset[str]:
     """Every option of a command, generously: scripts pass options on to fairseq's commands."""
     ours = CHECKOUT / "fairseq_plugins"
-    rooms = ("analysis", "corpora", "documentation", "experiments", "patches", "report", "scoring", "tables")
+    rooms = ("analysis", "corpora", "documentation", "experiments", "export", "exported", "patches", "report")
+    rooms += ("scoring", "serving", "tables")
     sources = [
         *CHECKOUT.glob("scripts/*.sh"),
         *CHECKOUT.glob("benchmarks/*.py"),
@@ -160,6 +161,6 @@ def test_the_sections_and_keys_of_a_configuration_are_all_described() -> None:
     from fairseq_plugins.experiments.configuration import KEYS, SECTIONS
 
     page = text_of(CHECKOUT / "docs" / "configurations.md")
-    described = set(re.findall(r"`([a-z]+(?:: [a-z-]+)?)`", page.split("## Keys")[1].split("\n\nValues")[0]))
+    described = set(re.findall(r"`([a-z]+(?:: [a-z-]+)?)`", page.split("## Keys")[1].split("\n\nThe scripts")[0]))
     wanted = {f"{section}: {key}" for section, keys in KEYS.items() for key in keys}
     assert wanted | (set(SECTIONS) - set(KEYS)) <= described

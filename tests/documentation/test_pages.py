@@ -87,7 +87,7 @@ def test_a_row_for_each_system() -> None:
     assert "| `mc_rnn_3` | mean of the last 5 epochs | 33.00 | 1 | – | – |" in current
     assert "| `mc_rnn_3` | without `--clip-norm`, `--max-update 20` | best | 20.00 | 1 |  |" in others
     assert "| `mc_rnn_3` |  | best | 10.00 | 1 | carried over |" in others
-    assert text.endswith("- BLEU (tokenised): `nrefs:1`.\n- An old run.\n- Carried over: a page.\n")
+    assert text.endswith("- BLEU (tokenised) was computed so: `nrefs:1`.\n- An old run.\n- Carried over: a page.\n")
 
 
 def test_further_sets_have_their_main_number() -> None:
@@ -125,12 +125,12 @@ def test_the_cache_is_a_column_and_trials_are_left_out() -> None:
     assert "| system | checkpoint | test: perplexity | test with cache: perplexity | runs |" in text
     assert "| `mc_rnn_3` | best | 60.00 | 55.00 | 1 |" in text
     assert "65.00" not in text and "90.00" not in text
-    assert "- 1 more are in `results/ptb`: scored on the validation set alone, to choose settings." in text
+    assert "- `results/ptb` has 1 more: they chose settings, and were scored on the validation set alone." in text
 
 
 def test_an_index_without_records() -> None:
     text = pages.index([], paper_tables.pages([]))
-    assert "None yet." in text and "- [MC-RNN (AAAI 2019): the paper's tables](mc_rnn_tables.md)\n" in text
+    assert "None yet." in text and "- [MC-RNN (AAAI 2019)](mc_rnn_tables.md)\n" in text
 
 
 def test_the_papers_tables_show_recorded_runs() -> None:
@@ -144,6 +144,20 @@ def test_the_papers_tables_show_recorded_runs() -> None:
     assert "| MC-RNN-3 | 32.23 | 32.00 (one run) | 29M | [iwslt14_de_en/mc_rnn_3.yaml]" in made["mc_rnn_tables"]
     row = "| DPN-S2S | 41.26 / 41.12 / 38.87 / 32.66 / 31.17 | – / 40.00 / – / – / – (one run) |"
     assert row in made["dpn_tables"]
+
+
+def test_a_table_of_systems_by_data_sets_has_a_column_for_each_system() -> None:
+    """Else RCRN's Table 1 has 51 rows and more."""
+    path = "configs/reviews/rcrn.yaml"
+    books = Record("reviews", "rcrn_books", path, 1, scores={"test": {"accuracy": 80.0}})
+    text = paper_tables.pages([books])["rcrn_tables"].partition("## Table 1")[2].partition("\n## ")[0]
+    heading, _, *rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert heading.startswith("|  | BiLSTM") and heading.endswith("| RCRN |")
+    (row,) = (row for row in rows if row.startswith("| Books |"))
+    assert row.endswith("| 88.00; ours 80.00 (one run) |")
+    assert len(rows) == 17 and "Configurations: [reviews](../../configs/reviews)." in text
+    (unequal,) = (table for table in paper_tables.tables() if table.name == "dilated_rnn_table_1")
+    assert paper_tables.crossed(unequal.rows) is None
 
 
 def test_what_a_paper_only_draws_has_no_table() -> None:

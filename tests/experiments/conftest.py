@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.corpora.generated_sequences import GeneratedSequencesPreparation
+from fairseq_plugins.corpora.labelled_audio import LabelledAudioPreparation
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation
 from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.corpora.reading_comprehension import ReadingPreparation
 from fairseq_plugins.corpora.running_text import RunningTextPreparation
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.experiments.configuration import Configuration
@@ -21,14 +23,20 @@ ENTAILED = ("snli", "scitail")
 RANKED = ("wikiqa", "trecqa")
 COPIED = ("copy_memory",)
 PIXELS = ("pixel_mnist", "permuted_mnist", "noisy_mnist_1000", "noisy_mnist_2000")
+READ = ("narrativeqa", "fairytale_qa", "generated_passages")
+RECORDED_VOICES = ("vctk", "spoken_digits")
 PREPARATIONS = {
     **dict.fromkeys(CLASSIFIED, LabelledTextsPreparation(texts=["text"])),
     **dict.fromkeys(ENTAILED, LabelledTextsPreparation(texts=["premise", "hypothesis"])),
     **dict.fromkeys(RANKED, LabelledTextsPreparation(texts=["question", "answer"], is_ranking=True)),
+    "own_labels/rcrn_pairs": LabelledTextsPreparation(texts=["premise", "hypothesis"]),
+    "own_labels/rcrn_ranking": LabelledTextsPreparation(texts=["question", "answer"], is_ranking=True),
+    **dict.fromkeys(READ, ReadingPreparation(data_set="questions")),
     **dict.fromkeys(COPIED, GeneratedSequencesPreparation(problem="copy_memory", length=5)),
+    **dict.fromkeys(RECORDED_VOICES, LabelledAudioPreparation(data_set="vctk")),
     **dict.fromkeys(PIXELS, GeneratedSequencesPreparation(problem="pixels", length=784)),
 }
-"""Folder of configurations → how their data is prepared, where it is neither pairs nor running text."""
+"""Folder of configurations, or one of them → how their data is prepared, where it is neither pairs nor running text."""
 
 
 def pairs_data(folder: Path) -> PreparedData:
@@ -72,8 +80,9 @@ def data_for(data: PreparedData, text_data: PreparedData) -> Callable[[Configura
     """The same of the kind that a configuration's model reads."""
 
     def of(configuration: Configuration) -> PreparedData:
-        if configuration.dataset in PREPARATIONS:
-            return dataclasses.replace(data, preparation=PREPARATIONS[configuration.dataset])
+        for name in f"{configuration.dataset}/{configuration.model}", configuration.dataset:
+            if name in PREPARATIONS:
+                return dataclasses.replace(data, preparation=PREPARATIONS[name])
         return text_data if "task" in configuration.train else data
 
     return of

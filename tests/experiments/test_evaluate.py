@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -230,3 +231,40 @@ def test_what_rouge_counts(
     Path(arguments[0]).write_text("train: {arch: rnnsearch_iwslt_de_en}\nevaluate: {rouge-tokenize: unicode}\n")
     evaluate.main(arguments)
     assert "|tok:nfc,lc,unicode-words" in Run(tmp_path / "work").results["rouge_signature"]
+
+
+def test_several_metrics(
+    arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluate.main([*arguments, "--metrics", "bleu,chrf,ter,exact_match,cer"])
+    heading = capsys.readouterr().out.splitlines()
+    columns = "sacreBLEU +chrF\\+\\+ +TER +exact match .* +CER"
+    assert any(re.search(columns, line) for line in heading)
+    assert any(re.match("95 % intervals: TER [0-9.]+-[0-9.]+", line) for line in heading)
+    results = Run(tmp_path / "work").results
+    # Of en0, en1, en2 the second is right.
+    assert results["exact_match"] == pytest.approx(100 / 3, abs=0.005) and results["ter"] > results["cer"] > 0
+    assert "|nw:2|" in results["chrf_signature"] and "|seed:12345|" in results["ter_signature"]
+    evaluate.main([*arguments, "--metrics", "chrf,rouge"])
+    results = Run(tmp_path / "work").results
+    assert {"chrf", "rouge1"} < set(results)
+    assert not {"ter", "ter_signature", "ter_intervals", "bleu_sacrebleu"} & set(results), "they are of other outputs"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--metrics", "bleu,accuracy"], "BLEU and accuracy do not score the same outputs; give each by itself"),
+        (["--metrics", "chrff"], "there is no metric 'chrff'; did you mean 'chrf'"),
+        (["--metrics", "accuracy"], "a corpus of pairs of texts, but the metric 'accuracy' scores what is made of"),
+        (["--metrics", ","], "--metrics ,: give one name or several, such as bleu,chrf,ter"),
+        (["--metrics", "chrf", "--sacrebleu-tokenize", "char"], "sacrebleu-tokenize is not for chrF"),
+        (["--metrics", "chrf", "--record"], "--metrics with --record: .* leave one of them out"),
+    ],
+)
+def test_metrics_that_cannot_be(
+    options: list[str], sentence: str, arguments: list[str], meanwhile: list[Callable[[], None]]
+) -> None:
+    meanwhile.append(lambda: pytest.fail("it was decoded"))
+    with pytest.raises(InputError, match=sentence):
+        evaluate.main([*arguments, *options])

@@ -19,7 +19,7 @@ from fairseq_plugins.experiments import processes
 from fairseq_plugins.experiments.configuration import Configuration
 from tests.commands import CHECKOUT
 
-from .conftest import CLASSIFIED, COPIED, ENTAILED, PIXELS, PREPARATIONS, RANKED
+from .conftest import CLASSIFIED, COPIED, ENTAILED, PIXELS, PREPARATIONS, RANKED, READ, RECORDED_VOICES
 from .test_configuration import CONFIGURATIONS, write
 
 
@@ -92,7 +92,7 @@ def test_options_of_generation(tmp_path: Path, data: PreparedData) -> None:
         ("train:\n  arch: lstm\n  max_tokens: 1", "line 3: fairseq-train has no option 'max_tokens'; did you mean 'ma"),
         ("train:\n  arch: lstm\n  channels: 3", "line 3: fairseq-train has no option 'channels'"),
         ("train:\n  arch: mc_rnn_iwslt", "line 2: arch: fairseq knows no 'mc_rnn_iwslt'; did you mean 'mc_rnn_"),
-        ("train:\n  optimizer: adaam", "line 2: optimizer: fairseq knows no 'adaam'; did you mean 'adam'?"),
+        ("train:\n  optimizer: adaam", "line 2: optimizer: fairseq knows no 'adaam'; did you mean 'adam',"),
         ("train:\n  arch: lstm\n  cpu: yes", "line 3: cpu is a flag: write true or false, not 'yes'"),
         ("train:\n  arch: lstm\n  save-dir: x", "line 3: 'save-dir' cannot be in a configuration: say --work DIR"),
         ("generate:\n  remove-bpe: sentencepiece", "line 2: 'remove-bpe' cannot be in a configuration: the prepar"),
@@ -118,6 +118,13 @@ def test_options_belong_to_the_architecture_of_the_command_line(tmp_path: Path) 
         ("train:\n  arch: lstm", ["--max-epok", "3"], r"no option '--max-epok'; did you mean '--max-epoch'\?"),
         ("train:\n  arch: lstm", ["--lr", "x"], r"fairseq-train: argument --lr: invalid value: 'x'"),
         ("train:\n  arch: lstm", ["--max-epoch", "x"], r"fairseq-train: argument --max-epoch: invalid int value"),
+        (
+            "train:\n  lr: 1",
+            ["--arch", "mc_rn_iwslt_de_en"],
+            r"--arch/-a: there is no 'mc_rn_iwslt_de_en'; did you mean 'mc_rnn_iwslt_de_en', '[\w-]+' or '[\w-]+'\?; "
+            "'fairseq-plugins options' lists ours$",
+        ),
+        ("train:\n  arch: lstm", ["--optimizer", "adaam"], r"--optimizer: there is no 'adaam'; did you mean 'adam'"),
         ("train:\n  lr: 1", [], r"model.yaml: train: arch is missing"),
         ("train:\n  arch: lstm", ["--save-dir", "x"], r"--save-dir cannot be passed on to fairseq-train: say --work"),
     ],
@@ -271,10 +278,18 @@ def test_a_gpu_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
         commands.device_of(3)
 
 
-def test_more_gpus_than_there_are(tmp_path: Path, data: PreparedData) -> None:
+@pytest.mark.parametrize(
+    ("available", "there"),
+    [(0, "PyTorch sees no GPU here; "), (1, "PyTorch sees 1 here; ask for at most as many; ")],
+)
+def test_more_gpus_than_there_are(
+    tmp_path: Path, data: PreparedData, available: int, there: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "available_gpus", lambda: available)
     configuration = configurations.load(write(tmp_path, model="train: {arch: lstm}"))
-    with pytest.raises(InputError, match="--gpus 1000: PyTorch sees"):
-        commands.train_command(configuration, data, tmp_path, 1000, [])
+    message = f"--gpus 2: {there}--gpus 0 is the CPU, with --processes 2 in 2 processes"
+    with pytest.raises(InputError, match=message):
+        commands.train_command(configuration, data, tmp_path, 2, [])
 
 
 # Bases that have options of their models.
@@ -284,6 +299,8 @@ MODELS_OF_BASES = {
     **dict.fromkeys(ENTAILED, "rcrn_entailment"),
     **dict.fromkeys(RANKED, "rcrn_ranking"),
     **dict.fromkeys((*COPIED, *PIXELS), "dilated_rnn_pixels"),
+    **dict.fromkeys(READ, "rnet"),
+    **dict.fromkeys(RECORDED_VOICES, "dilated_gru_audio"),
 }
 
 
@@ -356,6 +373,13 @@ def test_options_of_the_command_line_are_shared_too(tmp_path: Path) -> None:
     assert shared(tmp_path, 2, "max-tokens: 4000", "--update-freq=2").options == ["--update-freq", "1"]
 
 
+def test_train_command_of_several_processes_on_the_cpu(tmp_path: Path, data: PreparedData) -> None:
+    configuration = configurations.load(CHECKOUT / "configs" / "nist_zh_en" / "dpn.yaml")
+    command = commands.train_command(configuration, data, tmp_path, 0, [], processes=2).words
+    assert (commands.process_count(command), commands.option(command, "--update-freq")) == (2, "2")
+    assert "--cpu" in command
+
+
 def test_train_command_of_several_gpus(tmp_path: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "available_gpus", lambda: 4)
     configuration = configurations.load(CHECKOUT / "configs" / "nist_zh_en" / "dpn.yaml")
@@ -364,5 +388,8 @@ def test_train_command_of_several_gpus(tmp_path: Path, data: PreparedData, monke
     assert {commands.option(command, "--max-tokens") for command in (one, two, four)} == {"4000"}
     assert [commands.process_count(command) for command in (one, two, four)] == [1, 2, 4]
     assert "--cpu" not in four
+    with pytest.raises(InputError, match="--processes 3: each of the 2 GPUs has one process; say --gpus 3, or"):
+        commands.train_command(configuration, data, tmp_path, 2, [], processes=3)
+    assert commands.train_command(configuration, data, tmp_path, 2, [], processes=2).words == two
     extra = ["--cpu", "--distributed-world-size", "2", "--update-freq", "6"]
     assert commands.train_command(configuration, data, tmp_path, 0, extra).options.update_freq == [3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from fairseq_plugins.corpora import builtin
 from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.experiments import quickstart, recorded_runs
+from fairseq_plugins.experiments import quickstart, recorded_runs, side_by_side
 from fairseq_plugins.experiments.recorded_runs import Record
 from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.scoring.metrics import metric_named
@@ -36,7 +37,7 @@ def training(folder: Path, *updates: tuple[float, int], options: Sequence[str] =
 
 
 def test_both_trainings_report_their_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    quickstart.train_side_by_side(
+    side_by_side.train_side_by_side(
         {
             "MC-RNN-3": training(tmp_path / "a", (2.5, 10), (1.5, 20)),
             "RNNSearch": training(tmp_path / "b", (3.5, 30), options=["--max-update", "50"]),
@@ -57,7 +58,7 @@ def test_when_one_training_fails_the_other_is_stopped(tmp_path: Path) -> None:
     wait = f"import os, time\nwhile not os.path.exists({str(number)!r}): time.sleep(0.01)\ntime.sleep(0.5)"
     started = time.monotonic()
     with pytest.raises(InputError, match="RNNSearch: .* ended with exit status 3: the reason"):
-        quickstart.train_side_by_side(
+        side_by_side.train_side_by_side(
             {"MC-RNN-3": sleeping, "RNNSearch": printing("the reason", then=f"{wait}\nraise SystemExit(3)")},
             {"MC-RNN-3": 1, "RNNSearch": 1},
         )
@@ -66,10 +67,104 @@ def test_when_one_training_fails_the_other_is_stopped(tmp_path: Path) -> None:
         os.kill(int(number.read_text(encoding="utf-8")), 0)
 
 
-def test_it_says_which_kernels_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.system
+def test_kernels_are_compiled_beside_the_preparation(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("FAIRSEQ_PLUGINS_BACKEND", raising=False)
-    quickstart.show_kernels()
-    assert capsys.readouterr().out == "kernels: C++ (MC-RNN, attention, scan)\n"
+    with side_by_side.kernels_compiled():
+        print("the preparation")
+    assert capfd.readouterr().out == "the preparation\nkernels: C++ (MC-RNN, attention, scan)\n"
+
+
+def test_progress_says_when_a_training_will_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([100.0, 160.0])
+    monkeypatch.setattr(side_by_side.time, "monotonic", lambda: next(seconds))
+    progress = side_by_side.Progress("MC-RNN-3", 1000)
+    assert progress.line() == "MC-RNN-3: 0 of 1,000 updates"
+    progress.reached(20)
+    assert progress.line() == "MC-RNN-3: 20 of 1,000 updates"
+    progress.reached(260)
+    assert progress.line() == "MC-RNN-3: 260 of 1,000 updates, 3.1 minutes to go"
+
+
+def test_a_file_gets_lines_of_progress(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(side_by_side, "SECONDS_BETWEEN_LINES", 0.1)
+    command = training(tmp_path / "a", (2.5, 10))
+    command[2] += "\n  import time; time.sleep(0.5)"
+    side_by_side.train_side_by_side({"MC-RNN-3": command}, {"MC-RNN-3": 2000})
+    assert "\nMC-RNN-3: 10 of 2,000 updates\n" in capsys.readouterr().out
+
+
+def test_each_checkpoint_translates_the_watched_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        side_by_side, "_show_translation", lambda *seen: print(seen[0], seen[1].folder.name, *seen[2:], flush=True)
+    )
+    command = training(tmp_path / "a", (2.5, 10))
+    command[2] += "\n  print('x | Saved checkpoint x.pt', flush=True)"
+    watched = side_by_side.WatchedPair("Der Hund schläft.", "The dog sleeps.")
+    side_by_side.train_side_by_side({"MC-RNN-3": command}, {"MC-RNN-3": 2000}, watched)
+    output = capsys.readouterr().out
+    assert "Watch this one: Der Hund schläft.\n  It means: The dog sleeps.\n" in output
+    assert "\nMC-RNN-3 a 10 Der Hund schläft.\n" in output
+
+
+def test_steps_side_by_side_show_their_output_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    late = [sys.executable, "-c", "import time; time.sleep(0.3); print('late')"]
+    side_by_side.steps_side_by_side([late, printing("early")])
+    output = capsys.readouterr().out
+    assert output.index("late\n") < output.index("early\n")
+    with pytest.raises(SystemExit) as ended:
+        side_by_side.steps_side_by_side([[sys.executable, "-c", "raise SystemExit(3)"], late])
+    assert ended.value.code == 3
+
+
+def test_held_out_sentences_are_shown_and_counted() -> None:
+    translations = [pair.reference for pair in builtin.held_out()]
+    translations[0], translations[70] = "The dog is sleeps.", "?"
+    lines = quickstart.held_out_lines({"MC-RNN-3": translations})
+    assert lines[-1] == "MC-RNN-3: 59 of 60 plain sentences as the reference, 19 of 20 others"
+    assert len(lines) == 4 * quickstart.PLAIN_SAMPLES + 1
+    assert lines[:4] == [
+        "   German  Der Hund schläft.",
+        "reference  The dog sleeps.",
+        " MC-RNN-3  The dog is sleeps.",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("name", quickstart.TASKS)
+def test_what_is_typed_by_hand_has_words_of_the_training_text_and_is_not_in_it(name: str) -> None:
+    texts = builtin.read(name)
+    training = next(text for file, text in texts.items() if file.startswith("train") and not file.endswith(".en"))
+    words = set(re.findall(r"[\w'-]+", training.lower()))
+    for typed in quickstart.TASKS[name].typed:
+        assert set(re.findall(r"[\w'-]+", typed.lower())) <= words, typed
+        if name != "language_model":
+            assert all(f"{typed}\t" not in text and f"{typed}\n" not in text for text in texts.values()), typed
+
+
+@pytest.mark.parametrize("name", quickstart.TASKS)
+def test_commands_to_go_on_with_name_what_is_there(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    task = quickstart.TASKS[name]
+    builtin.write(name, tmp_path / "work" / "text")
+    lines = [line for _, line in quickstart.next_commands(name, tmp_path / "work")]
+    is_translation = task.program == "translate"
+    assert len(lines) == 3 + is_translation
+    model = f"work/{next(iter(task.systems.values()))}"
+    assert model in lines[0].split() and lines[1].endswith(f"report {model}") and task.typed[0] in lines[0]
+    words = lines[2].split()
+    files = [words[place + 1] for place, word in enumerate(words) if word in ("--train", "--valid", "--test")]
+    assert len(files) == 3 and all(list(tmp_path.glob(f"{file}*")) for file in files)
+    assert words.count("work/own_text/data") == 2 and Path(words[words.index("train", 10) + 1]).is_file()
+    if is_translation:
+        export, serve = lines[3].split(" && ")
+        assert export.endswith(f"export {model} --output work/exported") and serve.endswith("serve work/exported")
 
 
 def test_samples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,7 +237,7 @@ def test_updates_are_those_of_the_tasks_own_configurations(tmp_path: Path, monke
     totals = {
         name: {quickstart.updates(task, system) for system in task.systems} for name, task in quickstart.TASKS.items()
     }
-    assert totals == {"translation": {1500}, "summarization": {1500}, "classification": {320}, "language_model": {1500}}
+    assert totals == {"translation": {2000}, "summarization": {2000}, "classification": {320}, "language_model": {1500}}
     folder = tmp_path / "quickstart_summarization"
     folder.mkdir()
     (folder / "mc_rnn_3.yaml").write_text("train: {arch: lstm, max-update: 7}")

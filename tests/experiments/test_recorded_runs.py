@@ -104,7 +104,7 @@ def test_a_record_says_what_was_run(configuration: Configuration, data: Prepared
     assert {key: content[key] for key in expected} == expected
     assert "differs" not in content
     assert content["scores"]["test"] == {key: SCORES[key] for key in list(SCORES)[:4]}
-    assert content["options"]["train"]["max-update"] == "1500"
+    assert content["options"]["train"]["max-update"] == configuration.train["max-update"].text
     assert content["options"]["generate"]["beam"] == "5"
     assert str(data.folder) not in path.read_text(encoding="utf-8"), "no path of a machine"
     assert recorded_runs.load(path).differences == {}
@@ -154,16 +154,16 @@ def test_a_configuration_that_was_changed_since_then_makes_its_records_differ(
 ) -> None:
     path = record(configuration, data, work)
     content = json.loads(path.read_text(encoding="utf-8"))
-    content["options"]["train"]["max-update"] = "2000"
+    content["options"]["train"]["max-update"] = "3000"
     del content["options"]["train"]["clip-norm"]
     path.write_text(json.dumps(content), encoding="utf-8")
-    assert recorded_runs.load(path).differences == {"clip-norm": None, "max-update": "2000"}
+    assert recorded_runs.load(path).differences == {"clip-norm": None, "max-update": "3000"}
 
 
 def test_several_processes_share_the_batch_of_the_configuration(
     configuration: Configuration, data: PreparedData, work: Path
 ) -> None:
-    trained(work, configuration, data, "--distributed-world-size", "2", "--max-tokens", "300")
+    trained(work, configuration, data, "--distributed-world-size", "2", "--batch-size", "16")
     assert recorded_runs.load(record(configuration, data, work)).differences == {}
 
 

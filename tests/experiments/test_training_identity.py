@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +19,7 @@ from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments import fairseq_commands, provenance, train, training_identity
 from fairseq_plugins.experiments.run import Run, configuration_name
 from fairseq_plugins.experiments.training_identity import TrainingIdentity
+from fairseq_plugins.kernels import BACKEND_VARIABLE
 from fairseq_plugins.package_files import CONFIGURATIONS
 from tests.conftest import TINY_UPDATES
 
@@ -262,6 +265,51 @@ def test_results_have_the_revision_that_computed_them(
     with pytest.raises(InputError, match="fairseq-train ended with exit status 1"):
         run_train(work, data, "--max-update", "100000")
     assert Run(work).results["git_revision"] == "before"
+
+
+@pytest.mark.system
+def test_a_training_keeps_the_kernels_that_it_began_with(
+    tmp_path: Path, data: PreparedData, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On GPUs, which are faked; a faster one may be known when it goes on."""
+    work, variables = tmp_path / "work", []
+
+    def run(*arguments: Any, **_: object) -> int:
+        variables.append(arguments[-1])
+        (work / "checkpoints").mkdir(exist_ok=True)
+        shutil.copyfile(tiny_checkpoint, work / "checkpoints" / "checkpoint_last.pt")
+        return 0
+
+    monkeypatch.delenv(BACKEND_VARIABLE, raising=False)
+    monkeypatch.setattr(train.processes, "run", run)
+    monkeypatch.setattr(fairseq_commands, "available_gpus", lambda: 1)
+    monkeypatch.setattr(provenance, "device", lambda options: "1 x GPU")
+    on_cpu = provenance.kernels
+
+    def kernels(options: argparse.Namespace) -> dict[str, str]:
+        return on_cpu(options) if options.cpu else {"multi_channel": fastest, "forget_scan": "eager"}
+
+    monkeypatch.setattr(provenance, "kernels", kernels)
+    fastest, further = "cuda_graph", ["--max-update", "100000"]
+    run_train(work, data, "--gpus", "1")
+    kept = {"multi_channel": "cuda_graph", "forget_scan": "eager"}
+    assert variables == [{BACKEND_VARIABLE: "multi_channel=cuda_graph,forget_scan=eager"}]
+    assert Run(work).results["kernels"] == kept
+    begun = TrainingIdentity.load(work)
+    assert begun is not None and begun.kernels == kept
+
+    fastest = "compiled"
+    run_train(work, data, "--gpus", "1", *further)
+    assert variables[1] == variables[0] and Run(work).results["kernels"] == kept
+
+    run_train(work, data, "--gpus", "0", *further)
+    assert variables[2] == {}
+    run_train(work, data, "--gpus", "0", "--restart")
+    assert Run(work).results["kernels"] == dict.fromkeys(("multi_channel", "additive_attention", "forget_scan"), "cpp")
+    # Whoever names another gets it, there too.
+    monkeypatch.setenv(BACKEND_VARIABLE, "autograd")
+    run_train(work, data, "--gpus", "1", *further)
+    assert variables[-1] == {}
 
 
 @pytest.mark.system

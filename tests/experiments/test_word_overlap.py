@@ -64,3 +64,13 @@ def test_word_overlap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(results.read_text(encoding="utf-8"))["map"] == 99
     with pytest.raises(InputError, match="no questions with candidates; prepare them with --group"):
         word_overlap.main([str(write(tmp_path / "pairs", is_ranking=False))])
+
+
+def test_text_without_spaces_overlaps_by_characters(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", is_ranking=True)
+    sides = ["今天的天气怎么样"] * 2 + ["他在哪里学习"] * 2, ["他在学校", "今天天气很好", "今天很好", "在学校学习"]
+    for side, lines in enumerate(sides):
+        (folder / "tokens" / f"test.input{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    word_overlap.main([str(folder), "--work", str(tmp_path / "work")])
+    written = (tmp_path / "work" / "generate" / "test.predicted.tsv").read_text(encoding="utf-8").split()
+    assert written == ["predicted", "0", "3", "0", "3"]

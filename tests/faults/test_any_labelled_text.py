@@ -46,7 +46,7 @@ def table(given_rows: list[tuple[str, str, str]]) -> bytes:
     return "".join("\t".join(row) + "\n" for row in [*KNOWN, *given_rows]).encode("utf-8", "surrogatepass")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows.map(table) | st.binary(max_size=60).map(lambda more: table([]) + more), st.booleans())
 @example(b"fine\t1\tq\rso\t0\tq\r", False)
 @example("fine\t1\tq\n".encode("utf-16"), False)
@@ -62,7 +62,7 @@ def test_any_table(content: bytes, ranks: bool) -> None:
             assert_aligned(output, ("raw/{}.input0", "tokens/{}.input0", "raw/{}.label", *groups))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.dictionaries(st.sampled_from(["text", "label", "id"]), SCALARS), max_size=6), st.booleans())
 @example([{"text": "fine \ud83d", "label": "1", "id": "q"}], True)
 @example([{"text": "fine", "label": "1", "id": "q\n2"}], True)
@@ -79,7 +79,7 @@ def test_any_json_lines(records: list[dict[str, object]], ranks: bool) -> None:
             assert_aligned(output, ("raw/{}.input0", "tokens/{}.input0", "raw/{}.label", *groups))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=60))
 @example(b"NUM:dist wie gro\xc3\x9f\nNUM:dist Andr\xe9\n")
 def test_any_labelled_lines(more: bytes) -> None:
@@ -92,7 +92,7 @@ def test_any_labelled_lines(more: bytes) -> None:
 
 
 @pytest.mark.parametrize("units", ["words", "characters"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(content=st.text(max_size=40).map(lambda text: text.encode("utf-8", "surrogatepass")) | st.binary(max_size=40))
 @example(content=b"a b\rb c\r")
 def test_any_running_text(units: str, content: bytes) -> None:

@@ -21,7 +21,7 @@ lines = st.lists(st.tuples(texts, line_ends), max_size=12)
 contents = lines.map(lambda parts: "".join(text + end for text, end in parts).encode())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(contents, contents)
 @example(b"", b"a\n")
 @example(b"\xff\xfea\0", b"a\n")
@@ -45,7 +45,7 @@ def test_files_are_read_line_by_line_or_refused(source: bytes, target: bytes) ->
             assert not any("\n" in line or "\0" in line for line in side)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_text_or_refused(content: bytes) -> None:
     with tempfile.NamedTemporaryFile() as file:
@@ -60,7 +60,7 @@ def test_any_bytes_are_text_or_refused(content: bytes) -> None:
 
 
 @pytest.mark.parametrize("bpe", ["none", "subword-nmt"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(parts=st.lists(st.tuples(texts, texts), min_size=1, max_size=12))
 def test_any_pairs_are_prepared_or_refused(bpe: str, parts: list[tuple[str, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

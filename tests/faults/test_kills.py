@@ -180,7 +180,10 @@ def until_it_ends(command: Sequence[str | Path]) -> None:
         time.sleep(1)
 
 
-@pytest.mark.parametrize("number", range(KILLS))
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(number, marks=pytest.mark.slow if number and NAMED is None else ()) for number in range(KILLS)],
+)
 def test_a_kill_changes_nothing(
     number: int,
     cases: dict[str, Case],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,21 +13,12 @@ from fairseq_plugins.report import page as report
 from fairseq_plugins.report.curves import LearningCurves
 from fairseq_plugins.report.page import Drawing, Experiment, Report, ReportTable, Sample, WordAttention
 from fairseq_plugins.report.style import inline_svg
+from tests.browser import PHONE, Window
 
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed: scripts/install.sh --extras dev"
 )
 
-OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 SOURCE = ["der", "Hund", "</script>", "bellt"]
 TARGET = ["the", "dog", "barks"]
 MEAN = [[0.7, 0.1, 0.15, 0.05], [0.2, 0.6, 0.1, 0.1], [0.0, 0.25, 0.05, 0.7]]
@@ -68,22 +58,6 @@ def whole_report() -> Report:
     )
 
 
-PATIENCE = 300_000
-"""Milliseconds that a busy machine may take for anything."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[sync_api.Browser]:
-    """Debian's chromium, without a window."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed: apt-get install chromium")
-    with sync_api.sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, headless=True, args=OPTIONS, timeout=PATIENCE)
-        yield launched
-        launched.close()
-
-
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Where the report lies."""
@@ -92,20 +66,12 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
-class Reader:
+class Reader(Window):
     """The report in a window, and what the browser had to say about it."""
 
     def __init__(self, browser: sync_api.Browser, address: str, **settings: object) -> None:
         # Without motion a colour is what it is going to be at once.
-        self.context = browser.new_context(**{"reduced_motion": "reduce", **settings})
-        self.context.set_default_timeout(PATIENCE)
-        self.page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(address)
+        super().__init__(browser, address, **{"reduced_motion": "reduce", **settings})
 
     def row(self, name: str) -> sync_api.Locator:
         """The words of the source or of a system."""

@@ -30,6 +30,7 @@ def data(tiny_translation_data: TranslationData, tmp_path: Path) -> PreparedData
     return PreparedData.load(tmp_path / "data")
 
 
+@pytest.mark.slow
 def test_entropies_gates_and_warnings(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

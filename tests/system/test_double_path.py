@@ -116,7 +116,7 @@ def test_training_of_the_paper_resumes_to_the_same_model(
         "--encoder-paths cnn --decoder-paths san --encoder-kernel-width 5 --encoder-ffn-embed-dim 1024".split(),
         "--encoder-paths san --decoder-paths cnn --decoder-cnn-layers 1 --decoder-ffn-embed-dim 1024".split(),
         "--encoder-paths cnn,san,rnn --decoder-paths cnn,san,rnn --encoder-recurrent-layer mc_rnn --channels 2 "
-        "--path-dropout 0.1 --position-shift 20 --positions sinusoidal".split(),
+        "--path-dropout 0.1 --position-shift 20 --positions sinusoidal --checkpoint-activations".split(),
     ],
 )
 def test_options_train_and_decode(more: list[str], tiny_translation_data: TranslationData, tmp_path: Path) -> None:

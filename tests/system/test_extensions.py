@@ -61,6 +61,7 @@ def run(folder: Path, script: str, *arguments: object, stdin: str | None = None)
     return run_command(command, stdin=stdin, PYTHON=PYTHON).stdout
 
 
+@pytest.mark.slow
 def test_a_metric_and_a_layer_go_through_all_scripts(folder: Path) -> None:
     work = folder / "work"
     places = [folder / "model.yaml", "--work", work, "--data", folder / "data", "--gpus", 0]

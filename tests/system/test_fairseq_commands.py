@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
@@ -13,7 +10,7 @@ import torch
 from fairseq import checkpoint_utils, options
 
 from fairseq_plugins import patches
-from tests.commands import CHECKOUT, PYTHON, USER_DIR, output_lines, run_command, train_in_process
+from tests.commands import CHECKOUT, USER_DIR, output_lines, run_command, train_in_process
 from tests.conftest import TranslationData
 
 LSTM = (
@@ -38,6 +35,7 @@ def parameters(checkpoint: Path) -> dict[str, torch.Tensor]:
     return checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))["model"]
 
 
+@pytest.mark.slow
 def test_two_processes_resume_and_train_as_one(trained, tiny_translation_data, tmp_path) -> None:
     train = ["fairseq-train", tiny_translation_data.separate, "--user-dir", USER_DIR, *LSTM, *TWO_PROCESSES]
     resumed = run_command(
@@ -55,20 +53,6 @@ def test_two_processes_resume_and_train_as_one(trained, tiny_translation_data, t
     for name in one:
         torch.testing.assert_close(two[name], one[name], rtol=1e-4, atol=1e-5)
         assert not torch.equal(two[name], start[name])
-
-
-def test_torchrun_makes_one_training_of_two_processes(tiny_translation_data) -> None:
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        port = probe.getsockname()[1]
-    finished = run_command(
-        ["torchrun", "--no-python", "--nproc_per_node", "2", "--master_port", str(port)]
-        + ["fairseq-train", tiny_translation_data.separate, "--user-dir", USER_DIR, *LSTM]
-        + ["--max-epoch", "1", "--no-save"],
-        PATH=f"{Path(PYTHON).parent}{os.pathsep}{os.environ['PATH']}",
-    )
-    # 10 batches: 5 updates of both processes; two trainings beside each other would make 9 or 10 each.
-    assert re.findall(r"\| train \| .*num_updates (\d+)", finished.stdout) == ["5"]
 
 
 def test_every_sentence_comes_out(trained, tiny_translation_data) -> None:
@@ -275,6 +259,9 @@ def test_another_dictionary_is_refused(trained, tiny_translation_data, tmp_path,
         "valid",
     ]
     failed = run_command(generate, status=1)
-    sentence = "was trained with another dictionary of the target side: give the data of its training"
+    sentence = (
+        "was trained with another dictionary of the target side: give the data of its training, or new text prepared "
+        "with its dictionaries (fairseq-preprocess --srcdict FILE --tgtdict FILE)"
+    )
     assert "Traceback" not in failed.stderr
     assert failed.stderr.splitlines()[-1] == f"error: {checkpoint} {sentence}"

@@ -16,9 +16,11 @@ PYTHON = """#!/bin/bash
 version=VERSION
 case "$1 $2" in
   "-m venv") mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
-  "-m pip") echo "$0" >> "$CALLED"; echo "$CFLAGS" > "$CALLED.flags" ;;
+  "-m pip") echo "$0" >> "$CALLED"; echo "$CFLAGS" > "$CALLED.flags"; echo "${@:3}" >> "$CALLED.arguments"
+    [[ $* != *torch===* || $BUILD == cpu ]] || touch "$CALLED.cuda" ;;
   "--version "*) echo "Python $version" ;;
   "-c "*version_info*) [[ $version =~ ^3[.]1[012][.] ]] ;;
+  "-c "*torch.version.cuda*) [[ -e $CALLED.cuda ]] ;;
   "-c "*metadata*) [[ -e $CALLED ]] ;;
 esac
 """
@@ -41,12 +43,12 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(project: Path, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(project: Path, script: str, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A script, with the Pythons of ``bin/`` first on the PATH."""
     kept = {name: value for name, value in os.environ.items() if name not in UNSET}
     path = f"{project / 'bin'}{os.pathsep}{os.environ['PATH']}"
     environment = {**kept, "PATH": path, "CALLED": str(project / "called"), **variables}
-    command = [project / "scripts" / script]
+    command = [project / "scripts" / script, *options]
     return subprocess.run(command, env=environment, text=True, capture_output=True, timeout=60)
 
 
@@ -71,6 +73,25 @@ def test_the_base_of_conda_is_left_alone(project: Path) -> None:
 def test_fairseq_is_compiled_without_debugging_symbols(project: Path) -> None:
     installed_into(project, CFLAGS="-O1")
     assert (project / "called.flags").read_text() == "-O1 -g0\n"
+
+
+def test_pytorch_for_gpus(project: Path) -> None:
+    """It takes the place of a build for CPUs; one that is there is kept, and one for CPUs alone is a sentence."""
+    arguments = project / "called.arguments"
+
+    def installed(*options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        arguments.unlink(missing_ok=True)
+        return run(project, "install.sh", *options, **variables)
+
+    assert installed("--gpu", BUILD="cpu").stderr.startswith(
+        "error: the PyTorch that was installed is built for CPUs: "
+    )
+    assert len(arguments.read_text().splitlines()) == 1, "fairseq is not compiled for it"
+    assert installed("--gpu", "--extras", "dev").returncode == 0
+    first, second = arguments.read_text().splitlines()
+    assert first.startswith("install torch===2.13.0 ") and second.endswith(".[train,report,dev]")
+    assert installed("--gpu").returncode == 0
+    assert arguments.read_text().startswith("install torch numpy")
 
 
 @pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_DEFAULT_ENV"])

@@ -70,6 +70,7 @@ def test_scores_cache_and_report(trained: tuple[Path, list[object]]) -> None:
         assert part in page
 
 
+@pytest.mark.slow
 def test_finetuning_goes_on_from_averages_and_ends_by_itself(running_text: Path, tmp_path: Path) -> None:
     recipe = "--criterion activation_regularized_cross_entropy --random-windows --optimizer asgd --max-epoch 6"
     recipe += " --lr-scheduler non_monotone --non-monotone-interval 1 --lr 15 --clip-norm 1 --channels 2"

@@ -15,7 +15,7 @@ from tests.conftest import TranslationData
 from tests.documentation.markdown import blocks
 from tests.preloaded import stub_of
 
-README, DOCS = CHECKOUT / "README.md", CHECKOUT / "docs"
+DOCS = CHECKOUT / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -61,19 +61,20 @@ def save(clone: Path, page: Path) -> None:
 
 @pytest.fixture(scope="module")
 def own_text(clone: Path) -> Path:
-    """The copy after README's section on text of one's own."""
-    do(clone, block(README, "configs/own_text/mc_rnn_3.yaml"))
+    """The copy after the page on text of one's own."""
+    do(clone, block(DOCS / "own_text.md", "configs/own_text/mc_rnn_3.yaml"))
     return clone
 
 
 def test_own_text(own_text: Path) -> None:
     assert len((own_text / "translation").read_text(encoding="utf-8").splitlines()) == 2
     assert (own_text / "work" / "own_text" / "mc_rnn_3" / "results.json").is_file()
-    program = block(README, "fairseq_plugins.load")
+    program = block(DOCS / "own_text.md", "fairseq_plugins.load")
     finished = run_command(["python", "-c", program], cwd=own_text)
     assert finished.stdout.startswith("['")
 
 
+@pytest.mark.slow  # tests/system/test_sequence_tasks.py has the commands
 def test_labels_of_ones_own(clone: Path) -> None:
     for split in ("train", "valid", "test"):
         (clone / "data" / f"{split}.tsv").write_text("text\tlabel\nba ba di\ta\nfo ga ba\tb\n", encoding="utf-8")
@@ -83,6 +84,7 @@ def test_labels_of_ones_own(clone: Path) -> None:
     assert re.search(r"^[ab]\b", output.splitlines()[-1])
 
 
+@pytest.mark.slow  # tests/system/test_language_models.py has the commands
 def test_a_language_model_of_ones_own(clone: Path) -> None:
     for split in ("train", "valid", "test"):
         (clone / "grammar").mkdir(exist_ok=True)
@@ -102,6 +104,7 @@ def test_a_language_model_of_ones_own(clone: Path) -> None:
         assert (clone / "work" / name / "results.json").is_file()
 
 
+@pytest.mark.slow  # the page's own_text has the commands
 def test_a_configuration_of_ones_own(own_text: Path) -> None:
     page = DOCS / "configurations.md"
     save(own_text, page)
@@ -113,11 +116,14 @@ def test_a_configuration_of_ones_own(own_text: Path) -> None:
     assert (own_text / "work" / "mine" / "mc_rnn_2" / "results.json").is_file()
 
 
+@pytest.mark.slow
 def test_adding_a_layer(own_text: Path) -> None:
-    page = DOCS / "add_a_layer.md"
-    save(own_text, page)
+    pages = DOCS / "add_a_layer.md", DOCS / "add_a_path.md"
+    for page in pages:
+        save(own_text, page)
+    commands = [each.text for page in pages for each in blocks(page) if each.language == "bash"]
     # Not preloaded: the configuration's extension is imported before the models are.
-    output = [do(own_text, each.text, PYTHON=PYTHON) for each in blocks(page) if each.language == "bash"]
+    output = [do(own_text, text, PYTHON=PYTHON) for text in commands]
     assert "--leak LEAK" in output[0]
     assert ["1 passed" in text for text in output].count(True) == 2
     assert any("--encoder-word-layers" in text for text in output)
@@ -132,6 +138,7 @@ def test_adding_a_task(own_text: Path) -> None:
     assert "length ratio" in output and "NumbersPreparation(" in output and "largest=9" in output
 
 
+@pytest.mark.slow
 def test_fairseqs_other_commands(own_text: Path) -> None:
     page = DOCS / "training.md"
     hydra = (

@@ -66,7 +66,9 @@ def generate(data: TranslationData, checkpoint: Path | str, *more: str) -> str:
     from fairseq_cli.generate import _main
 
     parser = fairseq_options.get_generation_parser()
+    # Worker processes would be waited for, five seconds each, when Python collects what this call leaves.
     args = [str(data.joined), "--path", str(checkpoint), "--cpu", "--beam", "5", "--max-sentences", "32"]
+    args += ["--num-workers", "0"]
     # What is trained for a moment alone would not end.
     args += ["--max-len-b", "20", *more]
     output = io.StringIO()

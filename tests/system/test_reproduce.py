@@ -17,6 +17,7 @@ from fairseq_plugins.tables.tables import load_table
 from tests.commands import CHECKOUT, run_command
 
 pytest.importorskip("snakemake", reason="needs scripts/install.sh --extras workflow, and Python 3.11 or later")
+pytestmark = pytest.mark.slow
 TABLE = "dpn_table_5"
 CORPUS = Path("corpora") / "iwslt14_de_en_10k" / "data" / "preparation.json"
 RULES = ("prepare", "train", "evaluate", "analyse", "table")
@@ -120,3 +121,17 @@ def test_a_row_that_fails_is_named(killed: Path) -> None:
     assert "wildcards: data_set=iwslt14_de_en_10k, system=dpn, seed=1" in finished.stdout + finished.stderr
     assert "error: the workflow ended with exit status 1" in finished.stderr
     assert "truncated, and none beside it is readable" in finished.stdout + finished.stderr
+
+
+def test_a_table_of_language_models(tmp_path: Path) -> None:
+    """Running text, and a training that goes on from another row's."""
+    script = CHECKOUT / "scripts" / "reproduce.sh"
+    options = ["mc_rnn_table_4", "--scale", "small", "--cores", "2", "--work", tmp_path, "--max-update", "4"]
+    finished = run_command([script, *options])
+    assert "Trained on 162,973 tokens." in finished.stdout
+    rows = json.loads((tmp_path / "tables" / "mc_rnn_table_4" / "table.json").read_text())["rows"]
+    trained = {row["system"]: row for row in rows if row["ours"]}
+    assert len(trained) == 5
+    assert trained["AWD-LSTM + finetune + cache"]["updates"] == 4
+    started = (tmp_path / "ptb" / "awd_lstm_finetuned" / "seed_1" / "train.log").read_text()
+    assert "ptb/awd_lstm/seed_1/checkpoints/checkpoint_best.pt" in started

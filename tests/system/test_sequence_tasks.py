@@ -124,6 +124,7 @@ def test_the_report_shows_confusions_and_picked_words(classifier: tuple[Path, Pa
     assert "confusion matrix" in page and "Words that pooling picked" in page and "Convergence" in page
 
 
+@pytest.mark.slow
 def test_candidates_are_ranked(tmp_path: Path) -> None:
     columns = ["--text", "question", "--text", "candidate", "--label", "label", "--group", "group"]
     data = prepared(tmp_path, "ranking", *columns)

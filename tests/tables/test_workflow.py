@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import json
+import re
 import shlex
 from pathlib import Path
 
@@ -10,10 +13,11 @@ import pytest
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments.processes import own_command
+from fairseq_plugins.experiments.run import Run
 from fairseq_plugins.package_files import CONFIGURATIONS
-from fairseq_plugins.tables import workflow
+from fairseq_plugins.tables import choosing, tables, workflow
 from fairseq_plugins.tables.steps import Steps
-from fairseq_plugins.tables.tables import load_table
+from fairseq_plugins.tables.tables import TABLES, load_table
 
 pytest.importorskip("snakemake", reason="needs scripts/install.sh --extras workflow, and Python 3.11 or later")
 
@@ -53,9 +57,34 @@ def test_the_papers_scale(tmp_path: Path) -> None:
 
 def test_language_models_are_evaluated_with_and_without_the_cache(tmp_path: Path) -> None:
     steps = Steps(load_table("mc_rnn_table_4"), "paper", tmp_path)
-    assert list(steps.systems) == [("ptb", "awd_lstm"), ("ptb", "mc_rnn_3")]
+    assert list(steps.systems) == [("ptb", "awd_lstm"), ("ptb", "mc_rnn_3"), ("ptb", "awd_lstm_finetuned")]
     expected = ["--subset valid", "--subset test", "--subset valid --cache", "--subset test --cache"]
     assert steps.evaluations("ptb", "mc_rnn_3") == expected
+
+
+def test_finetuning_goes_on_from_the_model_of_another_row(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    steps = Steps(load_table("mc_rnn_table_4"), "small", tmp_path)
+    assert steps.predecessor("ptb", "awd_lstm_finetuned", "2") == "ptb/awd_lstm/seed_2"
+    assert steps.predecessor("ptb", "mc_rnn_3", "2") is None and steps.start("ptb", "mc_rnn_3", "2") == []
+    best = tmp_path / "ptb" / "awd_lstm" / "seed_2" / "checkpoints" / "checkpoint_best.pt"
+    assert steps.start("ptb", "awd_lstm_finetuned", "2") == ["--finetune-from-model", str(best)]
+    assert steps.evaluations("ptb", "awd_lstm_finetuned") == ["--subset test --cache"]
+
+    shown = shown_by_a_dry_run(capfd, "mc_rnn_table_4", "--scale", "small", "--work", str(tmp_path), "--seeds", "2")
+    finetuning = next(line for line in shown.splitlines() if "awd_lstm_finetuned.yaml" in line and " train " in line)
+    assert f"--finetune-from-model {best}" in finetuning
+    job = shown[: shown.index(finetuning)].rpartition("rule train:")[2]
+    assert "ptb/awd_lstm/seed_2/trained" in job
+
+
+def test_a_row_that_goes_on_from_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (TABLES / "mc_rnn_table_4.yaml").read_text(encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text(
+        text.replace("after: ptb/awd_lstm.yaml", "after: ptb/rcrn.yaml"), encoding="utf-8"
+    )
+    monkeypatch.setattr(tables, "TABLES", tmp_path)
+    with pytest.raises(InputError, match="finetune.* goes on from ptb/rcrn.yaml, which no row trains; add a row of it"):
+        load_table("mine")
 
 
 def test_tables_share_their_trainings(tmp_path: Path) -> None:
@@ -70,7 +99,7 @@ def test_tables_share_their_trainings(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["mc_rnn_table_3x"], "there is no table 'mc_rnn_table_3x'; did you mean 'mc_rnn_table_3'"),
-        (["rcrn_table_9"], "rcrn_table_10, rcrn_table_2"),
+        (["rcrn_table_11"], "rcrn_table_10, rcrn_table_2"),
         (["mc_rnn_table_2", "--scale", "small", "--seeds", "1", "2", "1"], "--seeds 1 2 1: a seed is there twice"),
         (["mc_rnn_table_2", "--scale", "small", "--data", "x"], "--data goes with --scale paper"),
         (["mc_rnn_table_2", "--scale", "small", "--max-update", "0"], "--max-update is 0"),
@@ -145,6 +174,47 @@ def test_a_dry_run_of_another_recipe_on_gpus(
 
 
 @pytest.mark.system
+def test_rows_choose_by_the_validation_set(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """RCRN, Section 4.2: the learning rate is tuned amongst three."""
+    work = tmp_path / "work"
+    options = ["--scale", "small", "--seeds", "2", "1", "--work", str(work), "--tune"]
+    shown = shown_by_a_dry_run(capfd, "rcrn_table_5", *options)
+    systems = ["bilstm", "bilstm_3", "rcrn", "rcrn_gru"]
+    assert [shown.count(f"rule {rule}:") for rule in ("trial", "choose", "train")] == [12, 4, 8]
+    for system in systems:
+        run = work / "trec" / f"{system}_tuned"
+        for value in ("1e-3", "4e-4", "3e-4"):
+            [line] = [line for line in shown.splitlines() if f"--work {run}/trial_{value} " in line]
+            assert f" --lr {value} --seed 2 >" in line
+        assert f"-m fairseq_plugins.tables.choosing lr {run}/trial_1e-3 {run}/trial_4e-4 {run}/trial_3e-4 >" in shown
+        [line] = [line for line in shown.splitlines() if f"--work {run}/seed_1 " in line and " train " in line]
+        assert f" $(cat trec/{system}_tuned/chosen) --seed 1 >" in line
+    assert "--tune --seeds 2 1" in shown, "the table looks for these runs"
+    with pytest.raises(InputError, match="--tune: .*dpn_table_1.yaml names no option that its rows choose"):
+        load_table("dpn_table_1", is_tuned=True)
+
+
+def test_the_best_trial_on_the_validation_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def trial(name: str, scores: list[float], **options: str) -> str:
+        run = Run(tmp_path / name)
+        run.write({"updates": 9, "options": {"lr": name, **options}})
+        lines = [
+            json.dumps({"split": "valid", "num_updates": number, "accuracy": score, "loss": score})
+            for number, score in enumerate(scores, start=1)
+        ]
+        run.statistics.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return str(run.folder)
+
+    best = {"best-checkpoint-metric": "accuracy", "maximize-best-checkpoint-metric": "true"}
+    choosing.main(["lr", trial("1e-3", [70, 90, 80], **best), trial("3e-4", [85, 89, 89], **best)])
+    assert capsys.readouterr().out == "--lr 1e-3\n"
+    choosing.main(["lr", trial("1e-2", [3, 1, 2]), trial("1e-4", [2, 2, 0.5])])
+    assert capsys.readouterr().out == "--lr 1e-4\n", "of losses the least"
+    with pytest.raises(InputError, match="no loss on the validation set"):
+        choosing.main(["lr", trial("1", [])])
+
+
+@pytest.mark.system
 def test_data_is_where_the_user_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
 ) -> None:
@@ -157,6 +227,23 @@ def test_data_is_where_the_user_is(
     shown = shown_by_a_dry_run(capfd, "rcrn_table_7", *work, "--data", "own/data")
     assert shown.count(f"--data {tmp_path}/own/data") == 2 * 3
     assert f"--data={tmp_path}/own/data" in shown, "the table has the rows that were trained"
+
+
+@pytest.mark.system
+def test_rows_whose_data_are_not_prepared_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In a run, which Snakemake's own -n ends before anything is trained; a dry run of ours shows every row."""
+    monkeypatch.chdir(tmp_path)
+    prepared = tmp_path / "work" / "iwslt14_de_en_10k" / "data"
+    prepared.mkdir(parents=True)
+    (prepared / "preparation.json").write_text("{}", encoding="utf-8")
+    with contextlib.suppress(FileNotFoundError):  # no table is written
+        workflow.main(["dpn_table_1", "--gpus", "0", "--work", "work", "-n"])
+    shown = "".join(capfd.readouterr())
+    trained = re.findall(r"train \S+/(\w+)\.yaml", shown)
+    assert trained == ["dpn"]
+    assert "iwslt14_de_en_10k_separate/data is not there" in shown
 
 
 @pytest.mark.system
@@ -198,9 +285,17 @@ def test_options_of_every_training(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert steps[0].train_options(*system) == [*steps[1].train_options(*plain), "--lr", "1"]
 
 
+def test_rows_are_scored_by_their_table_whatever_the_corpus_is_made_for() -> None:
+    """The small scale's passages are made for exact match and F1."""
+    table = load_table("rcrn_table_9")
+    assert {row.configuration.metric for row in table.rows if row.configuration} == {table.measure.name}
+
+
 def test_a_table_without_the_recipe_says_so() -> None:
-    with pytest.raises(InputError, match="configs/trec/bilstm.yaml: --recipe: there is no recipe 'paper'; the config"):
-        load_table("rcrn_table_5", "paper")
+    with pytest.raises(
+        InputError, match="configs/pixel_mnist/[a-z_]+.yaml: --recipe: there is no recipe 'paper'; the config"
+    ):
+        load_table("dilated_rnn_table_1", "paper")
 
 
 @pytest.mark.parametrize(
@@ -210,8 +305,10 @@ def test_a_table_without_the_recipe_says_so() -> None:
         ("rcrn_table_5", "trec", "--text text --label label"),
         ("rcrn_table_6", "snli", "--text premise --text hypothesis --label label"),
         ("rcrn_table_8", "wikiqa", "--text question --text candidate --label label --group group"),
+        ("rcrn_table_9", "narrativeqa", "prepare generated_passages --passages 500"),
         ("mc_rnn_table_4", "ptb", "builtin --task language_model"),
         ("dilated_rnn_table_2", "ptb_characters", "--characters"),
+        ("dilated_rnn_table_3", "vctk", "prepare generated_voices"),
         ("dilated_rnn_table_1", "permuted_mnist", "prepare pixels --small --permute"),
         ("dilated_rnn_figure_3", "copy_memory", "prepare copy_memory --length 20 --sequences 200"),
         ("dilated_rnn_figure_4", "noisy_mnist_1000", "prepare pixels --small --length 100"),

@@ -7,10 +7,12 @@ import json
 import random
 import statistics
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fairseq_plugins.corpora.pairs import PairsPreparation
+from fairseq_plugins.corpora.running_text import RunningTextPreparation
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments.run import Run
@@ -218,6 +220,49 @@ def test_two_baselines(tmp_path: Path) -> None:
     for name, heading in ("M1", "p_bleu_seed_2"), ("M5", "p_bleu_seed_2_against_M5"):
         assert float(cells[heading]) == pytest.approx(record["significance"][name]["2"]["bleu"]["p_value"], abs=1e-4)
     assert "against M1 and M5 with the same seed" in (folder / "table.md").read_text()
+
+
+def test_running_text_is_counted_in_tokens() -> None:
+    preparation = RunningTextPreparation(splits={"train": {"lines": 20, "tokens": 12345, "unknown": 0}})
+    run = SimpleNamespace(required_data=SimpleNamespace(preparation=preparation), results={})
+    runs = {row.system: [SimpleNamespace(run=run, seed=1)] for row in load_table("mc_rnn_table_4").rows}
+    assert writing.notes_of(load_table("mc_rnn_table_4"), runs)[0] == "Trained on 12,345 tokens."
+
+
+@pytest.mark.system
+def test_gains_of_each_path(tmp_path: Path) -> None:
+    work = Work(tmp_path)
+    written = {
+        (path.stem, seed): work.add(path, seed, 0.05 * len(path.stem) + 0.01 * seed)["test"]
+        for path in paths_of("dpn_table_4")
+        for seed in (1, 2, 3)
+    }
+    folder = work.table("dpn_table_4", "--seeds", "1", "2", "3")
+    gains = {
+        (gain["without"], gain["having"]): gain for gain in json.loads((folder / "table.json").read_text())["gains"]
+    }
+    parts = [gain["part"] for gain in gains.values()]
+    # Section 5.4: adding the CNN encoder leads to a gain of 0.80 to 1.23 BLEU, and so on.
+    for part, low, high in (
+        ("CNN encoder", 0.80, 1.23),
+        ("CNN decoder", 0.26, 0.56),
+        ("SAN encoder", 0.43, 0.73),
+        ("SAN decoder", 0.88, 1.31),
+    ):
+        printed = [gain["paper"]["bleu"] for gain in gains.values() if gain["part"] == part]
+        assert (min(printed), max(printed)) == (pytest.approx(low), pytest.approx(high)) and parts.count(part) == 3
+
+    references = work.references["test"]
+    scores = {key: round(bleu().corpus_score(lines, [references]).score, 2) for key, lines in written.items()}
+    differences = [scores["dpn", seed] - scores["dpn_m8", seed] for seed in (1, 2, 3)]
+    gain = gains["M8", "M9"]
+    assert gain["ours"]["bleu"] == pytest.approx(statistics.mean(differences))
+    assert gain["deviation"]["bleu"] == pytest.approx(statistics.stdev(differences))
+    expected = compared(written["dpn_m8", 2], written["dpn", 2], references)["bleu_tokenized"]
+    assert gain["significance"]["2"]["bleu"]["p_value"] == expected.p_value
+    text = (folder / "table.md").read_text()
+    assert f"| CNN decoder | M8 | M9 | +0.56 | {statistics.mean(differences):+.2f} ± " in text
+    assert "What each part gains" in (folder / "report.html").read_text()
 
 
 @pytest.mark.system
