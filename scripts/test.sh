@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests but for the slow ones, with two processes.
+# Runs the tests but for the slow ones, with three processes.
 #
 #   scripts/test.sh [PYTEST ARGUMENTS...]        for example: scripts/test.sh tests/experiments -k bleu
 #   scripts/test.sh -m slow                      the slow ones
@@ -13,4 +13,5 @@ ensure_environment dev pytest pytest-timeout pytest-xdist hypothesis
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} PYTHONPATH=$project${PYTHONPATH:+:$PYTHONPATH}
 cd "$project"
 # Whole files at a time: their fixtures, some of which train models, are made once. In the order of tests/conftest.py.
-exec "$PYTHON" -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" "$@"
+# Three of them for two cores: they wait for commands a quarter of their time.
+exec "$PYTHON" -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow" "$@"
