@@ -2,8 +2,12 @@
 // and v. reference.py reads like the paper; this file is held to it. No table of (B, T, S, A) is ever written: the tanh is
 // computed again in the backward pass, which is cheaper than to store and to read it. Sentences are split over the threads.
 
-#include <ATen/ATen.h>
+#include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <limits>

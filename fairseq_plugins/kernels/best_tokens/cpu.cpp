@@ -2,8 +2,9 @@
 // for the greatest ones and a pass for the sum of the softmax, where log_softmax and topk read and write whole tables.
 // Rows are split over the threads.
 
-#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 #include <c10/util/StringUtil.h>
 
 #include <optional>

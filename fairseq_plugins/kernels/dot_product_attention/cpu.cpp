@@ -1,8 +1,11 @@
 // Attention of a few queries on CPUs: softmax(scale q k^T + mask) v. Keys and values are read where they lie, whatever the
 // order of heads and positions. Sentences are split over the threads.
 
-#include <ATen/ATen.h>
+#include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>

@@ -1,9 +1,11 @@
 // Dropout on CPUs, alone or of a ReLU. What is dropped follows from a seed: the backward pass draws the same again, and no
 // mask is ever kept.
 
-#include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>

@@ -2,8 +2,10 @@
 // like the paper; this file is held to it. Rows of the batch and features are one dimension of independent columns, which
 // is split over the threads; every thread runs its columns from the first step to the last.
 
-#include <ATen/ATen.h>
+#include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <tuple>

@@ -6,6 +6,10 @@
 // step (symbols in layer.h). The batch is split over the threads. What gradients and the LSTM's cell state are summed in is
 // Compute<S> (cpu/vectors.h) throughout.
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include "cpu/guards.h"

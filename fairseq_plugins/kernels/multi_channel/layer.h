@@ -6,6 +6,9 @@
 
 #pragma once
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
 #include <algorithm>
 #include <cstring>
 #include <functional>

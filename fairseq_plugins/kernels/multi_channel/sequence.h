@@ -2,6 +2,9 @@
 
 #pragma once
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
 #include "attention.h"
 #include "cells.h"
 

@@ -2,8 +2,12 @@
 // reference.py reads like the paper; this file is held to it. Sentences are split over the threads. The attention weights
 // are computed again in the backward pass, some queries at a time: no table of queries by keys outlives a block of them.
 
-#include <ATen/ATen.h>
+#include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
