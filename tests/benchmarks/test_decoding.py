@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.commands import CHECKOUT, run_command
 
 COMMAND = ["python", str(CHECKOUT / "benchmarks" / "decoding.py")]
 
 
+@pytest.mark.slow
 def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
     options = [
         "--systems",

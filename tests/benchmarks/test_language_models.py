@@ -11,6 +11,7 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_prints_ratios_and_writes_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

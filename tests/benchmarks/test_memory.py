@@ -44,7 +44,7 @@ def test_one_of_the_two_sizes_is_varied_at_a_time() -> None:
     assert memory.sizes([1], [5, 6]) == [(1, 5), (1, 6)]
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_prints_a_table_and_writes_json(tmp_path: Path) -> None:
     command = ["python", str(CHECKOUT / "benchmarks" / "memory.py"), "--systems", "dpn_iwslt_de_en", "dpn_checkpointed"]
     command += ["transformer_as_dpn", "--tokens", "3000", "--types", "20", "--json", str(tmp_path / "rows.json")]

@@ -20,6 +20,7 @@ import models  # noqa: E402
 COMMAND = ["python", str(CHECKOUT / "benchmarks" / "models.py")]
 
 
+@pytest.mark.slow
 def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
     options = ["--systems", "dpn_iwslt_de_en", "lstm_as_rnnsearch", "san_deeper_iwslt_de_en", "--types", "50"]
     options += ["--train-peer", "san_deeper_iwslt_de_en", "--sentences", "2", "2", "--threads", "1"]
@@ -61,7 +62,7 @@ def test_joey_nmt_reads_the_same_sentences() -> None:
         joeynmt_models.beam_search(model.eval(), sample, 2, 4)()
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_exported_models_decode_beside_the_others(tmp_path: Path) -> None:
     pytest.importorskip("onnxscript", reason="what exports is not installed (extra export)")
     options = ["--systems", "rnnsearch_iwslt_de_en", "--train-peer", "rnnsearch_iwslt_de_en", "--types", "50"]

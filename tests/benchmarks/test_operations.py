@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 from tests.commands import CHECKOUT, run_command
@@ -17,6 +18,7 @@ from operations import operations  # noqa: E402
 COMMAND = ["python", str(CHECKOUT / "benchmarks" / "operations.py")]
 
 
+@pytest.mark.slow
 def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
     options = ["--tiny", "--threads", "1", "--repetitions", "2", "--json", str(tmp_path / "rows.json")]
     printed = run_command([*COMMAND, *options]).stdout

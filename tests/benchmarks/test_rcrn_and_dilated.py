@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.commands import CHECKOUT, run_command
 
 
+@pytest.mark.slow
 def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
     command = ["python", str(CHECKOUT / "benchmarks" / "rcrn_and_dilated.py"), "--threads", "1", "--steps", "2"]
     command += ["--dilations", "2", "--cells", "gru", "--features", "4", "--repetitions", "2"]

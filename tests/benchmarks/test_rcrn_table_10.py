@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.commands import CHECKOUT, run_command
 
 SYSTEMS = """
@@ -25,6 +27,7 @@ print(json.dumps(differences))
 """
 
 
+@pytest.mark.slow
 def test_the_six_systems_compute_the_same_with_and_without_kernels() -> None:
     printed = run_command(["python", "-c", SYSTEMS], PYTHONPATH=str(CHECKOUT / "benchmarks")).stdout
     differences = json.loads(printed.splitlines()[-1])
@@ -34,6 +37,7 @@ def test_the_six_systems_compute_the_same_with_and_without_kernels() -> None:
     assert differences["RCRN"] == differences["BiLSTM"] == 0
 
 
+@pytest.mark.slow
 def test_epochs_of_six_models(tmp_path: Path) -> None:
     options = ["--steps", "2", "--repetitions", "2", "--json", str(tmp_path / "rows.json")]
     printed = run_command([CHECKOUT / "scripts" / "reproduce.sh", "rcrn_table_10", *options]).stdout

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 from fairseq_plugins.modules import MultiChannelRNN
@@ -23,6 +24,7 @@ def test_the_peer_computes_the_same() -> None:
     torch.testing.assert_close(PerChannelLoop(layer)(x), layer(x).output)
 
 
+@pytest.mark.slow
 def test_prints_ratios_and_writes_json(tmp_path: Path) -> None:
     command = [
         "python",

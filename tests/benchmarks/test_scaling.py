@@ -18,6 +18,7 @@ import scaling  # noqa: E402
 import scaling_models  # noqa: E402
 
 
+@pytest.mark.slow
 def test_writes_plot_and_report(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra plot)")
     command = ["python", str(CHECKOUT / "benchmarks" / "scaling.py"), "--tiny", "--threads", "1"]
@@ -57,7 +58,7 @@ def test_whole_models_within_a_budget(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "</svg>" in (tmp_path / "scaling_models_cpu.svg").read_text()
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_a_point_of_whole_models() -> None:
     size = {"length": 3, "sentences": 2, "types": 20}
     for measure in scaling_models.measure_update, scaling_models.measure_search:

@@ -34,9 +34,8 @@ REMOVE_BPE = {"sentencepiece": "sentencepiece", "subword-nmt": "@@ ", "none": No
 """What fairseq's --remove-bpe would be for each codec."""
 
 
-@pytest.mark.parametrize(
-    "bpe", [pytest.param(bpe, marks=() if bpe == "subword-nmt" else pytest.mark.slow) for bpe in REMOVE_BPE]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("bpe", REMOVE_BPE)
 def test_scores_are_those_of_fairseqs_decoding(
     bpe: str, tiny_translation_data: TranslationData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
