@@ -193,8 +193,8 @@ time.sleep(0.1)
 """
 
 
-@pytest.mark.system
-@pytest.mark.parametrize("batches", [9, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("batches", [9, 1])
 def test_threads_end_before_the_process(batches: int) -> None:
     name = end_data_threads_before_the_process.__name__
     patch = f"from fairseq_plugins.patches.batches import {name}; {name}()"

@@ -208,7 +208,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_they_are_zero_in_commands_alone(tmp_path: Path) -> None:
     """A closed gate's matrices would be multiplied some hundred times slower. Registering changes nothing."""
     script, seen = tmp_path / "script.py", tmp_path / "seen"

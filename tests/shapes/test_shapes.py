@@ -14,8 +14,9 @@ from fairseq_plugins.kernels.extension import CACHE_VARIABLE
 from tests.commands import run_command
 
 
-@pytest.mark.system
-@pytest.mark.parametrize("backend", ["", "eager"])
+@pytest.mark.parametrize(
+    "backend", [pytest.param("", marks=pytest.mark.system), pytest.param("eager", marks=pytest.mark.slow)]
+)
 def test_wrong_tensors_are_refused(backend: str) -> None:
     finished = run_command(["python", "-m", "tests.shapes", "400"], **{BACKEND_VARIABLE: backend})
     assert finished.stdout.endswith("no call ended the process\n")

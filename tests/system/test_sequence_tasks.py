@@ -174,7 +174,10 @@ def test_pairs_are_classified(tmp_path: Path) -> None:
     ("preparation", "configuration", "key"),
     [
         (["prepare_copy_memory", "--length", "5", "--sequences", "9"], "copy_memory/dilated_rnn.yaml", "copy"),
-        (["prepare_pixels", "--small", "--length", "70"], "noisy_mnist_1000/dilated_cnn.yaml", "accuracy"),
+        pytest.param(
+            *(["prepare_pixels", "--small", "--length", "70"], "noisy_mnist_1000/dilated_cnn.yaml", "accuracy"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_long_memory(tmp_path: Path, preparation: Sequence[str], configuration: str, key: str) -> None:

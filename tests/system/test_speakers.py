@@ -34,7 +34,10 @@ def voices(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.mark.parametrize(
     ("model", "options"),
     [
-        ("mfcc_gru", ["--log-mel", "8", "--hidden-size", "32", "--max-update", "90", "--lr", "5e-3"]),
+        pytest.param(
+            *("mfcc_gru", ["--log-mel", "8", "--hidden-size", "32", "--max-update", "90", "--lr", "5e-3"]),
+            marks=pytest.mark.slow,
+        ),
         ("dilated_gru", ["--layers", "2", "--hidden-size", "8", "--max-update", "3"]),
     ],
 )
