@@ -129,7 +129,7 @@ class Run(ABC, Generic[Record]):
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             start_new_session=True,  # so that its workers end with it
         )
