@@ -332,6 +332,17 @@ def test_steps_can_be_left_out(corpora: Path) -> None:
     ]
 
 
+def test_training_text_in_markup_is_read_by_its_segments(tmp_path: Path) -> None:
+    form = '<srcset setid="x">\n<doc docid="1">\n<seg id="1">{0}</seg>\n<seg id="2">{1}</seg>\n</doc>\n</srcset>\n'
+    (tmp_path / "old.zh.sgm").write_text(form.format(*CHINESE), encoding="gb18030")
+    (tmp_path / "old.en.sgm").write_text(form.format(*ENGLISH), encoding="utf-8")
+    prefix = str(tmp_path / "old")
+    assert list(nist.plain_pairs(prefix, Reader())) == list(zip(CHINESE[:2], ENGLISH[:2], strict=True))
+    (tmp_path / "old.en").write_text("\n".join(ENGLISH[:2]), encoding="utf-8")
+    with pytest.raises(InputError, match="old.zh.sgm is SGML or XML, and .*old.en is plain text: give both in one"):
+        list(nist.plain_pairs(prefix, Reader()))
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
