@@ -28,7 +28,7 @@ from fairseq_plugins.corpora.pipeline import add_run_arguments
 from fairseq_plugins.corpora.segments import Segment, are_test_sets, read_test_set, refuse_repeated, segments_of
 from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.files import atomic_file
+from fairseq_plugins.files import atomic_file, refuse_pipe
 
 LANGUAGES = ("zh", "en")
 LDC_CORPORA = ("LDC2002E18", "LDC2003E07", "LDC2003E14", "LDC2004T07", "LDC2004T08", "LDC2005T06")
@@ -69,8 +69,9 @@ class Reader:
         """The text of a file (plain or ``.gz``) in the first encoding that it can be read in.
 
         Raises:
-            InputError: it is missing or damaged, or in none of the encodings.
+            InputError: it is missing, damaged or a pipe, or in none of the encodings.
         """
+        refuse_pipe(path)
         try:
             content = path.read_bytes()
             if path.suffix == ".gz":
@@ -336,7 +337,7 @@ def _evaluation_files(arguments: argparse.Namespace, reader: Reader) -> dict[int
         if int(year) not in (VALID_YEAR, *TEST_YEARS):
             years = ", ".join(map(str, (VALID_YEAR, *TEST_YEARS)))
             raise InputError(f"--set {value}: the years are {years}")
-        if missing := [path for path in paths if not path.is_file()]:
+        if missing := [path for path in paths if not path.exists()]:
             raise InputError(f"--set {value}: {missing[0]}: no such file")
         files[int(year)] = paths[0], paths[1:]
     for year in (VALID_YEAR, *TEST_YEARS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -330,6 +331,17 @@ def test_steps_can_be_left_out(corpora: Path) -> None:
         "我 喜歡 看 新聞 。",
         "他 在 ２ ０ ０ ４ 年 去 了 北京 。",
     ]
+
+
+@pytest.mark.parametrize("given", ["--train", "--set"])
+def test_a_pipe_is_refused_unread(given: str, corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opened it would wait for somebody to write into it."""
+    os.mkfifo(corpora / "pipe.zh")
+    (corpora / "pipe.en").write_text("word\n")
+    prefix = str(corpora / "pipe")
+    with pytest.raises(InputError, match=r"pipe\.zh: a pipe, which is empty after it has been read once"):
+        main(corpora, monkeypatch, given, {"--train": prefix, "--set": f"2003={prefix}.zh,{prefix}.en"}[given])
+    assert not (corpora / "out").exists()
 
 
 def test_training_text_in_markup_is_read_by_its_segments(tmp_path: Path) -> None:
