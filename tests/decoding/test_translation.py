@@ -255,6 +255,26 @@ def test_words_that_the_training_text_lacks_are_named_on_a_terminal(
     assert (quiet.out, quiet.err) == (printed.out, "")
 
 
+@pytest.mark.parametrize(
+    ("tokenizer", "training", "unknown"),
+    [
+        ("none", "我们都喜欢看书。\n他看iPhone新闻吗？\n", ["旧"]),
+        ("moses", "我们都喜欢看书。\n他看iPhone新闻吗？\n", ["旧"]),
+        ("none", "ฉันชอบอ่านหนังสือ\nเขาอ่านข่าว\n", ["我", "喜", "欢", "看", "旧", "书", "新", "闻", "iphone"]),
+        ("jieba", "我们 都 喜欢 看书 。\n他 看 iPhone 新闻 吗 ？\n", ["我", "旧书"]),
+    ],
+)
+def test_characters_are_the_words_of_text_without_spaces(
+    tokenizer: str, training: str, unknown: list[str], work: Path, tmp_path: Path
+) -> None:
+    """Unless the preparation cuts it into words."""
+    preparation = PairsPreparation("zh", "en", source_tokenizer=tokenizer)
+    data = dataclasses.replace(PreparedData.load(work / "data"), folder=tmp_path, preparation=preparation)
+    (tmp_path / "tokens").mkdir()
+    (tmp_path / "tokens" / "train.zh").write_text(training, encoding="utf-8")
+    assert translate.words_not_in_training(data, ["我喜欢看旧书。", "新闻iPhone"]) == unknown
+
+
 def test_without_its_training_text_no_word_is_named(work: Path) -> None:
     data = PreparedData.load(work / "data")
     assert translate.words_not_in_training(data, ["Giraffe"]) == ["Giraffe"]
