@@ -353,13 +353,8 @@ def try_out(task: Task, work: Path, typed: Sequence[str]) -> None:
         return
     command = [*own_command(task.program), str(folder)]
     print(f"$ printf '%s\\n' {shown(typed)} | {shown(command)}", flush=True)
-    finished = subprocess.run(
-        command,
-        input="".join(f"{text}\n" for text in typed),
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-        env=environment(),
-    )
+    lines = "".join(f"{text}\n" for text in typed)
+    finished = subprocess.run(command, input=lines, stdout=subprocess.PIPE, encoding="utf-8", env=environment())
     if finished.returncode != 0:
         sys.exit(finished.returncode)
     for text, line in zip(typed, finished.stdout.splitlines(), strict=True):
