@@ -67,6 +67,15 @@ def test_a_table_with_quoted_fields(tmp_path: Path, capsys: pytest.CaptureFixtur
         run("labelled_texts", *options, "--quoted", "--output", tmp_path / "damaged")
 
 
+def test_a_word_of_a_data_set_is_one_word_however_its_accents_are_typed(tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        (tmp_path / name).write_text("NUM:dist a cafe\u0301\nHUM:ind caf\u00e9 b\n" * 6, encoding="utf-8")
+    files = ["--train", tmp_path / "train", "--test", tmp_path / "test"]
+    preparation = run("trec", *files, "--output", tmp_path / "out")
+    assert lines(tmp_path / "out/tokens/test.input0")[:2] == ["a caf\u00e9", "caf\u00e9 b"]
+    assert preparation.encode("a cafe\u0301") == "a caf\u00e9"
+
+
 def test_a_pipe_is_no_table(tmp_path: Path) -> None:
     """As a process substitution is one; a second reader of it would wait for ever, or find nothing."""
     os.mkfifo(tmp_path / "train.tsv")
