@@ -55,6 +55,17 @@ def test_a_line_that_is_too_long_is_empty_and_the_others_are_translated(work: Pa
     assert limited.stdout == "\n" and "but the model takes 2: its translation is empty" in limited.stderr
 
 
+def test_a_text_of_more_tokens_than_fairseqs_tasks_take_is_translated(work: Path) -> None:
+    """Unless they are told otherwise those take 1,024, and many models of ours 100,000."""
+    model = fairseq_plugins.load(work)
+    for one in model.models:
+        one.encoder._max_source_positions = 2000
+    long = " ".join(["ni"] * 520)
+    assert len(model.preparation.encode_source(long).split()) > 1024
+    short, translation = model.translate(["ni na", long], beam=1)
+    assert short and translation
+
+
 def test_sentences_of_a_paragraph_are_translated_one_by_one(work: Path) -> None:
     sentences = ["ni na.", " ".join(["ni"] * 300) + ".", "na"]
     by_themselves = translated(work, sentences).stdout.splitlines()
