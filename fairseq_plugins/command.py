@@ -79,7 +79,8 @@ def _named(
         return commands[name], remaining
     if name.startswith("-"):
         parser.parse_args([name])
-    raise InputError(f"there is no {parser.prog} {name}{nearest(name, commands)}")
+    hint = nearest(name, commands) or f"; '{parser.prog} --help' lists them"
+    raise InputError(f"there is no {parser.prog} {name}{hint}")
 
 
 def _parser(name: str, what: str, summaries: dict[str, str]) -> argparse.ArgumentParser:

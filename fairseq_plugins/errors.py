@@ -59,6 +59,12 @@ def nearest(name: str, known: Iterable[str], most: int = 1) -> str:
     return f"; did you mean {', '.join(others)}{' or ' if others else ''}{last}?" if last else ""
 
 
+def nearest_or_all(name: str, known: Iterable[str], most: int = 1) -> str:
+    """As :func:`nearest`; where none comes close, all that there are, which should not be many."""
+    names = list(known)
+    return nearest(name, names, most) or (f"; there are {', '.join(names)}" if names else "")
+
+
 def last_words(output: Iterable[str]) -> str:
     """Why a command failed, out of its output: its last error, without the places in the code; else its last line."""
     error, last, is_open = "", "it said nothing", False

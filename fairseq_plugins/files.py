@@ -215,6 +215,15 @@ def refuse_colon(path: str | os.PathLike[str], option: str) -> None:
         )
 
 
+def refuse_pipe(path: Path) -> None:
+    """Raises InputError where a file that is read several times can be read only once."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(
+            f"{path}: a pipe, which is empty after it has been read once, and text is read several times; write it "
+            f"into a file"
+        )
+
+
 def sha256(path: str | os.PathLike[str]) -> str:
     """The SHA-256 checksum of a file, in hexadecimal."""
     with open(path, "rb") as stream:

@@ -44,6 +44,7 @@ def test_every_script_has_a_version(script: str) -> None:
         ("trian", 1, "error: there is no fairseq-plugins trian; did you mean 'train'?"),
         ("prepare", 2, "usage: fairseq-plugins prepare NAME"),
         ("prepare --help", 0, "IWSLT'14 German-English"),
+        ("qqq", 1, "error: there is no fairseq-plugins qqq; 'fairseq-plugins --help' lists them"),
         ("prepare iwslt14", 1, "error: there is no fairseq-plugins prepare iwslt14; did you mean 'iwslt14_de_en'?"),
         *((f"{name} --help", 0, f"usage: fairseq-plugins {name} ") for name in COMMANDS),
         *((f"prepare {name} --help", 0, f"usage: fairseq-plugins prepare {name} ") for name in PREPARATIONS),

@@ -47,6 +47,38 @@ def test_what_a_command_starts_writes_utf_8(variables: dict[str, str], monkeypat
     assert [line.lower() for line in lines] == ["我 utf-8\n"]
 
 
+IN_A_LOCALE_WITHOUT_LETTERS = r"""
+import pathlib, sys, types
+from fairseq_plugins.corpora import pipeline
+from fairseq_plugins.experiments import quickstart, side_by_side
+
+def program(status=0):
+    return [sys.executable, "-c", f"import sys; print(chr(0x6211), *sys.stdin.read().split()); sys.exit({status})"]
+
+side_by_side.steps_side_by_side([program()])
+quickstart.own_command = lambda *words: program()
+quickstart.try_out(types.SimpleNamespace(systems={"RNN": "rnn"}, program="translate"), pathlib.Path("work"), ["\u4f60"])
+pipeline.python_command = lambda *words: program(status=3)
+try:
+    pipeline.Run.fairseq_preprocess(types.SimpleNamespace(workers=1), [], ".")
+except pipeline.CommandError as error:
+    print(error)
+"""
+
+
+def test_what_a_command_starts_is_read_as_utf_8() -> None:
+    variables = {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-c", START + IN_A_LOCALE_WITHOUT_LETTERS]
+    finished = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", env={**os.environ, **variables}
+    )
+    assert finished.returncode == 0, finished.stderr
+    lines = finished.stdout.splitlines()
+    assert "我" in lines, "steps side by side"
+    assert lines[lines.index("你") + 1] == "  我 你", "a text that is tried"
+    assert "fairseq-preprocess failed with status 3: 我" in lines[-1]
+
+
 def test_a_closed_output_leads_nowhere(tmp_path: Path) -> None:
     """And no file that is opened then gets what is meant for it."""
     code = f"open({str(tmp_path / 'file')!r}, 'w'); import os; print('lost', flush=True); os.system('echo lost')"

@@ -151,6 +151,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def lengths_of(lines: Sequence[str]) -> tuple[list[int], str]:
+    """The lengths of source sentences, and of what: ``tokens``, or ``characters`` of text without spaces."""
+    if not has_hardly_spaces(lines):
+        return [len(line.split()) for line in lines], "tokens"
+    return [max(1, len(unicode_tokens(line))) if line.strip() else 0 for line in lines], "characters"
+
+
 def run(arguments: argparse.Namespace) -> Analysis:
     """The command ``length``.
 
@@ -163,10 +170,10 @@ def run(arguments: argparse.Namespace) -> Analysis:
     comparable = systems.load(arguments)
     if comparable.further:
         raise InputError(f"--metric {arguments.metric}: scores by length are of one metric; give one")
-    remarks, lengths = comparable.remarks, [len(line.split()) for line in comparable.source]
-    if has_hardly_spaces(comparable.source):
-        lengths = [max(1, len(unicode_tokens(line))) if line.strip() else 0 for line in comparable.source]
-        remarks = [*remarks, "lengths are in characters, since the source has hardly a space"]
+    lengths, unit = lengths_of(comparable.source)
+    remarks = comparable.remarks
+    if unit != "tokens":
+        remarks = [*remarks, f"lengths are in {unit}, since the source has hardly a space"]
     if 0 in lengths:
         raise InputError(
             f"{arguments.source}, line {lengths.index(0) + 1}: empty, so it belongs to no length; "

@@ -404,6 +404,6 @@ def main(arguments: Sequence[str]) -> None:
     options, data_set = _parser(name).parse_args(remaining), DATA_SETS[name]
     with tempfile.TemporaryDirectory() as folder:
         source = data_set.source(options, Path(folder))
-        choices = {**data_set.choices, **source.choices, **common_choices(options)}
+        choices = {"normalization": ["nfc"], **data_set.choices, **source.choices, **common_choices(options)}
         preparation = LabelledTextsPreparation(texts=list(data_set.texts), **choices)
         prepare(preparation, source.files, options.output, source.read, options.workers, options.vectors)

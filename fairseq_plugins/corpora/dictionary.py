@@ -10,6 +10,7 @@ from pathlib import Path
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.symbols import END, SPECIAL_SYMBOLS, UNKNOWN
+from fairseq_plugins.vector_files import given_vectors
 
 _FIRST = ("<s>", "<pad>", END, UNKNOWN)
 
@@ -54,25 +55,21 @@ def word_entries(
         vectors: a file of word vectors: the words of held-out texts that it has are there too; None for none
 
     Raises:
-        InputError: no word is left.
+        InputError: no word is left, or the file of vectors is none.
     """
     counts = count_words(train)
     words = [word for word, count in sorted(counts.items(), key=by_count) if count >= min_count]
     if size is not None:
         words = words[: size - SPECIAL_SYMBOLS]
     if vectors is not None:
-        words += sorted(({*count_words(held_out)} - {*words}) & _words_of_vectors(vectors))
+        have_one = {vector.word for vector in given_vectors(vectors)}
+        words += sorted(({*count_words(held_out)} - {*words}) & have_one)
     if not words:
         raise InputError(
             f"no word occurs {min_count:,} times in the training texts, so that all would be unknown: give a smaller "
             f"--min-count"
         )
     return [(word, counts[word]) for word in words]
-
-
-def _words_of_vectors(path: Path) -> set[str]:
-    """The words of a file of vectors, one a line, with its numbers after it."""
-    return {line.split(" ", 1)[0] for line in read_lines(path)}
 
 
 class Dictionary:

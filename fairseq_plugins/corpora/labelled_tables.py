@@ -24,7 +24,7 @@ from fairseq_plugins.corpora.labelled_texts import (
 )
 from fairseq_plugins.corpora.lines import read_sentences
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS, note_moses_rules
-from fairseq_plugins.errors import InputError, nearest
+from fairseq_plugins.errors import InputError, nearest_or_all
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.languages import moses_language
 
@@ -75,7 +75,7 @@ def read_table(
             if places is None:
                 for name in columns:
                     if name not in cells:
-                        hint = nearest(name, cells)
+                        hint = nearest_or_all(name, cells)
                         raise InputError(
                             f"{place}: there is no column '{name}'{hint}; the first line names the columns, or give "
                             f"their numbers"
@@ -137,7 +137,7 @@ def json_member(place: str, line: str, name: str) -> Any:
     except ValueError as error:
         raise InputError(f"{place}: not JSON ({error})") from None
     if not isinstance(values, dict) or name not in values:
-        hint = nearest(name, values) if isinstance(values, dict) else ""
+        hint = nearest_or_all(name, values) if isinstance(values, dict) else ""
         raise InputError(f"{place}: there is no '{name}'{hint}")
     return values[name]
 

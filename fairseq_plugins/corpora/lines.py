@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
-from fairseq_plugins.corpora.segments import is_test_set, read_test_set
+from fairseq_plugins.corpora.segments import are_test_sets, read_test_set
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 
@@ -84,13 +84,9 @@ def read_pairs(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
         InputError: as there, one file is such a set and another is none, or a file is markup of another kind.
     """
     heads = ["\n".join(itertools.islice(read_lines(path), _HEAD)) for path in paths]
-    are_sets = [is_test_set(path, head) for path, head in zip(paths, heads, strict=True)]
-    if not any(are_sets):
+    if not are_test_sets(paths, heads):
         yield from read_aligned(paths)
         return
-    if not all(are_sets):
-        marked_up, plain = paths[are_sets.index(True)], paths[are_sets.index(False)]
-        raise InputError(f"{marked_up} is SGML or XML, and {plain} is plain text: give both in one form")
     yield from read_test_set(paths, ["\n".join(read_sentences(path)) for path in paths])
 
 

@@ -25,10 +25,10 @@ from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.lines import side_files
 from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.corpora.pipeline import add_run_arguments
-from fairseq_plugins.corpora.segments import Segment, refuse_repeated, segments_of
+from fairseq_plugins.corpora.segments import Segment, are_test_sets, read_test_set, refuse_repeated, segments_of
 from fairseq_plugins.corpora.subwords import add_bpe_arguments, check_bpe_arguments
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.files import atomic_file
+from fairseq_plugins.files import atomic_file, refuse_pipe
 
 LANGUAGES = ("zh", "en")
 LDC_CORPORA = ("LDC2002E18", "LDC2003E07", "LDC2003E14", "LDC2004T07", "LDC2004T08", "LDC2005T06")
@@ -44,6 +44,8 @@ _SIDE_NAMES = (
     frozenset({"en", "eng", "english", "trg", "tgt", "target", "translation"}),
 )
 _MARKUP_FILE = {".sgm", ".sgml", ".xml"}
+_HEAD = 1 << 16
+"""Characters in which a file's first tag is."""
 _SEGMENT_TAG = re.compile(r"<(seg|s)\b", re.IGNORECASE)
 _YEAR = re.compile(r"(?<!\d)20(03|04|05|06|08|12)(?!\d)|(?:nist|mt)[^\d/]{0,6}(03|04|05|06|08|12)(?!\d)")
 _CATALOGUE_NUMBER = re.compile(r"ldc\d{4}[a-z]\d+")
@@ -67,8 +69,9 @@ class Reader:
         """The text of a file (plain or ``.gz``) in the first encoding that it can be read in.
 
         Raises:
-            InputError: it is missing or damaged, or in none of the encodings.
+            InputError: it is missing, damaged or a pipe, or in none of the encodings.
         """
+        refuse_pipe(path)
         try:
             content = path.read_bytes()
             if path.suffix == ".gz":
@@ -188,7 +191,7 @@ def find_evaluation_sets(folder: Path, reader: Reader) -> dict[int, tuple[Path, 
     sources: dict[int, list[Path]] = {}
     references: dict[int, list[Path]] = {}
     for path in sorted(file for file in folder.rglob("*") if file.suffix.lower() in _MARKUP_FILE and file.is_file()):
-        head = reader.text(path)[: 1 << 16]
+        head = reader.text(path)[:_HEAD]
         tag = re.search(r"<(srcset|refset)\b([^>]*)>", head, re.IGNORECASE)
         if tag is None:
             continue
@@ -249,7 +252,7 @@ def read_parallel_files(paths: tuple[Path, Path], reader: Reader) -> tuple[list[
 
 
 def _is_markup(path: Path, reader: Reader) -> bool:
-    return bool(_SEGMENT_TAG.search(reader.text(path)[: 1 << 16]))
+    return bool(_SEGMENT_TAG.search(reader.text(path)[:_HEAD]))
 
 
 def ldc_pairs(folder: Path, reader: Reader) -> Iterator[tuple[str, str]]:
@@ -293,17 +296,22 @@ def ldc_pairs(folder: Path, reader: Reader) -> Iterator[tuple[str, str]]:
 
 
 def plain_pairs(prefix: str, reader: Reader) -> Iterator[tuple[str, str]]:
-    """The line pairs of ``prefix.zh`` and ``prefix.en``.
+    """The line pairs of ``prefix.zh`` and ``prefix.en``; of SGML or XML the pairs of segments.
 
     Raises:
-        InputError: a file is missing, or they differ in length.
+        InputError: a file is missing, they do not belong together, or they are markup of another kind.
     """
     paths = side_files(prefix, LANGUAGES)
-    source, target = (reader.lines(path) for path in paths)
-    if len(source) != len(target):
-        raise InputError(f"{paths[0]} has {len(source):,} lines and {paths[1]} has {len(target):,}")
-    print(f"{prefix}: {len(source):,} pairs")
-    yield from zip(source, target, strict=True)
+    texts = [reader.text(path) for path in paths]
+    if are_test_sets(paths, [text[:_HEAD] for text in texts]):
+        pairs = [(source, target) for source, target in read_test_set(paths, texts)]
+    else:
+        source, target = (reader.lines(path) for path in paths)
+        if len(source) != len(target):
+            raise InputError(f"{paths[0]} has {len(source):,} lines and {paths[1]} has {len(target):,}")
+        pairs = list(zip(source, target, strict=True))
+    print(f"{prefix}: {len(pairs):,} pairs")
+    yield from pairs
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -329,7 +337,7 @@ def _evaluation_files(arguments: argparse.Namespace, reader: Reader) -> dict[int
         if int(year) not in (VALID_YEAR, *TEST_YEARS):
             years = ", ".join(map(str, (VALID_YEAR, *TEST_YEARS)))
             raise InputError(f"--set {value}: the years are {years}")
-        if missing := [path for path in paths if not path.is_file()]:
+        if missing := [path for path in paths if not path.exists()]:
             raise InputError(f"--set {value}: {missing[0]}: no such file")
         files[int(year)] = paths[0], paths[1:]
     for year in (VALID_YEAR, *TEST_YEARS):
@@ -355,7 +363,9 @@ def parser() -> CommandParser:
     )
     inputs = options.add_argument_group("what is given")
     inputs.add_argument("--ldc", metavar="DIR", help=f"a folder with the folders {', '.join(LDC_CORPORA)}")
-    inputs.add_argument("--train", default="", metavar="PREFIX[,PREFIX...]", help="files PREFIX.zh, PREFIX.en (or .gz)")
+    inputs.add_argument(
+        "--train", default="", metavar="PREFIX[,PREFIX...]", help="files PREFIX.zh, PREFIX.en (or .gz, .sgm, .xml)"
+    )
     inputs.add_argument("--nist", metavar="DIR", help="a folder with NIST's source and reference sets of all years")
     inputs.add_argument(
         "--set",

@@ -27,7 +27,7 @@ from fairseq_plugins.corpora.lines import EachSide, map_lines, read_aligned, rea
 from fairseq_plugins.corpora.pipeline import Run
 from fairseq_plugins.corpora.preparation import Preparation, result
 from fairseq_plugins.corpora.subwords import BPES, SUBWORD_MODELS, SubwordModel, learn_subwords
-from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Tokenizer
+from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Tokenizer, composed
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.languages import moses_language
@@ -56,7 +56,8 @@ class PairsPreparation(Preparation):
     source_tokenizer: str | None = None
     """The source's, where it is another than ``tokenizer``."""
     source_normalization: list[str] = dataclasses.field(default_factory=list)
-    """What is done to source text before tokenisation (``nfkc``, ``simplified``)."""
+    """What is done to source text before tokenisation (``nfc``, ``nfkc``, ``simplified``). With one of the first two
+    the target is composed (``nfc``) too, in ``raw/`` already: references are what a model can write."""
     moses_languages: dict[str, str] = dataclasses.field(default_factory=dict)
     """Side → the language whose rules Moses has for it, as sacremoses calls it; by the side's name where it is left
     out."""
@@ -154,9 +155,14 @@ class PairsPreparation(Preparation):
         """The target's text ↔ what fairseq reads."""
         moses_language = self.moses_languages.get(self.target_lang)
         tokenizer = Tokenizer(
-            self.target_lang, self.tokenizer, self.escape, self.lowercase, moses_language=moses_language
+            self.target_lang, self.tokenizer, self.escape, self.lowercase, self.composition, moses_language
         )
         return self._codec(self.target_lang, tokenizer)
+
+    @property
+    def composition(self) -> list[str]:
+        """What is done to both sides: that letters with their accents are one character, where anything is."""
+        return ["nfc"] if {"nfc", "nfkc"} & {*self.source_normalization} else []
 
     def codec(self, language: str) -> Codec:
         """That of one of the two languages."""
@@ -325,7 +331,8 @@ class PairsRun(Run[PairsPreparation]):
             kept = shared = 0
             empty = [0, 0]
             escapes: list[str] = []
-            for raw, tokens in map_lines(tokenize, read_pairs(paths), self.workers, f"tokens of {split}", "pairs"):
+            pairs = ((source, self._target_text(target)) for source, target in read_pairs(paths))
+            for raw, tokens in map_lines(tokenize, pairs, self.workers, f"tokens of {split}", "pairs"):
                 counts[split]["read"] += 1
                 if not clean and (escape := _ESCAPE.search(raw[1])):
                     escapes.append(escape[0])
@@ -371,10 +378,16 @@ class PairsRun(Run[PairsPreparation]):
     def _tokenizers(self) -> tuple[Callable[[str], str], Callable[[str], str]]:
         if self.preparation.given == "raw":
             return self.preparation.source.tokenize, self.preparation.target.tokenize
-        return Tokenizer(self.languages[0]), Tokenizer(self.languages[1])
+        composition = self.preparation.composition
+        source, target = (Tokenizer(language, normalization=composition) for language in self.languages)
+        return source, target
+
+    def _target_text(self, line: str) -> str:
+        """A line of the target or of a reference, as ``raw/`` has it."""
+        return composed(line) if self.preparation.composition else line
 
     def _write_reference(self, split: str, number: int, path: Path, expected: int, folders: Sequence[Path]) -> None:
-        lines = list(read_lines(path))
+        lines = list(map(self._target_text, read_lines(path)))
         if len(lines) != expected:
             raise InputError(f"{path} has {len(lines):,} lines, but {split} has {expected:,} sentences to refer to")
         _, tokenize = self._tokenizers()

@@ -50,7 +50,7 @@ def parser() -> CommandParser:
         default="nfc",
         metavar="NAME[,NAME]",
         help="of the source before tokenisation: nfc (composed accents, the default), nfkc (half-width letters and "
-        "punctuation), simplified (Chinese); '' for nothing",
+        "punctuation), simplified (Chinese); '' for nothing. With nfc or nfkc the target's accents are composed too",
     )
     options.add_argument(
         "--moses-language",

@@ -28,7 +28,7 @@ from fairseq_plugins.corpora.preparation import PREPARATION, Preparation, Record
 from fairseq_plugins.cpus import available_cpus
 from fairseq_plugins.errors import CommandError, InputError, last_words, nearest
 from fairseq_plugins.fairseq_program import environment, python_command
-from fairseq_plugins.files import atomic_directory, locked, refuse_colon, sha256
+from fairseq_plugins.files import atomic_directory, locked, refuse_colon, refuse_pipe, sha256
 from fairseq_plugins.versions import versions
 
 PACKAGES = (
@@ -129,7 +129,7 @@ class Run(ABC, Generic[Record]):
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             start_new_session=True,  # so that its workers end with it
         )
@@ -255,11 +255,7 @@ def _check_binarized(folder: Path) -> None:
 
 def checksum(path: Path) -> str:
     """That of a given file. Raises InputError where there is none, or it can be read only once."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise InputError(
-            f"{path}: a pipe, which is empty after it has been read once, and text is read several times; write it "
-            f"into a file"
-        )
+    refuse_pipe(path)
     try:
         return sha256(path)
     except FileNotFoundError:

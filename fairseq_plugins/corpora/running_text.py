@@ -98,7 +98,10 @@ class RunningTextPreparation(Preparation):
             )
 
     def encode(self, line: str) -> str:
-        """A line of text → tokens between spaces, without the line's end."""
+        """A line of text → tokens between spaces, without the line's end.
+
+        Letters with their accents are one character (NFC), unless spaces are kept, and characters with them.
+        """
         if not self.has_characters:
             return self._codec.encode(line)
         if not self.keeps_spaces:
@@ -117,7 +120,14 @@ class RunningTextPreparation(Preparation):
     def _codec(self) -> Codec:
         # As the record has it: those of earlier versions gave Moses names as they were.
         language = self.language.split("_")[0]
-        tokenizer = Tokenizer(language, self.tokenizer, escape=False, lowercase=self.lowercase, moses_language=language)
+        tokenizer = Tokenizer(
+            language,
+            self.tokenizer,
+            escape=False,
+            lowercase=self.lowercase,
+            normalization=["nfc"],
+            moses_language=language,
+        )
         return Codec(tokenizer, unknown_words=self.unknown_words)
 
 

@@ -135,6 +135,19 @@ def is_test_set(path: Path, head: str) -> bool:
     return name in _SETS
 
 
+def are_test_sets(paths: Sequence[Path], heads: Sequence[str]) -> bool:
+    """Whether files that belong together are test sets in SGML or XML, as :func:`is_test_set`.
+
+    Raises:
+        InputError: as there, or one is such a set and another is none.
+    """
+    are_sets = [is_test_set(path, head) for path, head in zip(paths, heads, strict=True)]
+    if any(are_sets) and not all(are_sets):
+        marked_up, plain = paths[are_sets.index(True)], paths[are_sets.index(False)]
+        raise InputError(f"{marked_up} is SGML or XML, and {plain} is plain text: give both in one form")
+    return all(are_sets)
+
+
 def read_test_set(paths: Sequence[Path], texts: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Segment n of every file of a test set, for each n.
 

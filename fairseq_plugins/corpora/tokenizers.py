@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import regex
+
 from fairseq_plugins import languages
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import BYTE_ORDER_MARK
@@ -21,9 +23,18 @@ _NOTHING = re.compile(rf"[\s\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064{BYTE_O
 # Moses looks for what follows an apostrophe, and finds the line's end; sacremoses has cut that off.
 _FINAL_APOSTROPHE = re.compile(r"(?<=[^\s'])(&apos;|')$")
 _FINAL_STOP = re.compile(r"(?<=[^\s.])\.$")
+# The zero-width joiner and non-joiner say how letters of one word are written; Moses takes them for signs of their own.
+_SPACES_AT_JOINER = re.compile(r"(?<=\S) ([\u200c\u200d]) (?=\S)")
 # Scripts that are written without spaces, and their punctuation.
 _UNSPACED = r"\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003134f"
 _SPACE_AT_UNSPACED = re.compile(rf"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
+# A word of another alphabet than jieba knows, which has letters and digits of ASCII only: it would cut it into letters.
+_UNSPACED_SCRIPTS = "".join(rf"\p{{scx={name}}}" for name in ("Han", "Hira", "Kana", "Thai", "Laoo", "Khmr", "Mymr"))
+_FOREIGN_WORD = regex.compile(
+    rf"((?=[a-zA-Z0-9]*[[\p{{L}}\p{{Nd}}\p{{M}}]--[{_UNSPACED_SCRIPTS}]--[\x00-\x7f]])"
+    rf"[[\p{{L}}\p{{Nd}}]--[{_UNSPACED_SCRIPTS}]][[\p{{L}}\p{{Nd}}\p{{M}}\u200c\u200d]--[{_UNSPACED_SCRIPTS}]]*)",
+    flags=regex.VERSION1,
+)
 _TREEBANK_ESCAPED = re.compile(r"(?=[/*])")
 _SPACE_BEFORE_STOP = re.compile(r" (?=[,.!?;:%)\]}])|(?<=[(\[{]) ")
 
@@ -130,6 +141,7 @@ class Tokenizer:
             line = self._moses.tokenize(line, return_str=True, escape=self.escape)
             # Moses' own script takes the last full stop off every sentence, even one that ends in "U.S."; sacremoses
             # leaves it on abbreviations and numbers.
+            line = _SPACES_AT_JOINER.sub(r"\1", line)
             line = _FINAL_APOSTROPHE.sub(r" \1", _FINAL_STOP.sub(" .", line.rstrip()))
         elif self.kind == "treebank":
             # It knows a full stop by the end of the sentence.
@@ -138,7 +150,7 @@ class Tokenizer:
         elif self.kind == "tweet":
             line = " ".join(self._words.tokenize(line))
         elif self.kind == "jieba":
-            line = " ".join(_jieba().cut(line))
+            line = " ".join(self._jieba_words(line))
         if self.lowercase:
             line = line.lower()
         return " ".join(line.split())
@@ -154,6 +166,11 @@ class Tokenizer:
         if self.kind == "jieba":
             return _SPACE_BEFORE_STOP.sub("", _SPACE_AT_UNSPACED.sub("", tokens))
         return tokens
+
+    def _jieba_words(self, line: str) -> list[str]:
+        # Every second part is what the pattern has found.
+        parts = enumerate(_FOREIGN_WORD.split(line))
+        return [word for index, part in parts for word in ([part] if index % 2 else _jieba().cut(part))]
 
     def _treebank_words(self, sentence: str) -> list[str]:
         words = self._words.tokenize(sentence, convert_parentheses=self.escape)

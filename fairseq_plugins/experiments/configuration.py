@@ -21,7 +21,7 @@ import yaml
 
 from .. import extensions
 from ..decoding.prepared_data import PreparedData
-from ..errors import InputError, nearest
+from ..errors import InputError, nearest, nearest_or_all
 from ..files import read_lines
 from ..package_files import CONFIGURATIONS
 
@@ -173,7 +173,7 @@ class Configuration:
         tables = CONFIGURATIONS / "tables"
         path = tables / f"{table.text}.yaml"
         if not path.is_file():
-            hint = nearest(table.text, [file.stem for file in tables.glob("*.yaml")])
+            hint = nearest_or_all(table.text, [file.stem for file in tables.glob("*.yaml")])
             raise InputError(f"{table.place}: there is no table {path}{hint}")
         if "*" in row.text:
             return None
@@ -183,7 +183,7 @@ class Configuration:
         if name is None and self.data_name is not None:
             return None
         if name is None:
-            raise InputError(f"{row.place}: {path} has no row '{row.text}'{nearest(row.text, rows)}")
+            raise InputError(f"{row.place}: {path} has no row '{row.text}'{nearest_or_all(row.text, rows)}")
         return {key: value for key, value in rows[name].items() if key not in _NOT_FIGURES}
 
     def resolved(self) -> str:
@@ -390,7 +390,7 @@ def _entries(node: yaml.Node, path: Path, known: Iterable[str] | None, kind: str
         if not isinstance(key, yaml.ScalarNode):
             raise InputError(f"{place}: the name of a {kind} was expected here")
         if known is not None and key.value not in known:
-            raise InputError(f"{place}: unknown {kind} '{key.value}'{nearest(key.value, known)}")
+            raise InputError(f"{place}: unknown {kind} '{key.value}'{nearest_or_all(key.value, known)}")
         if key.value in entries:
             raise InputError(f"{place}: {kind} '{key.value}' is here for the second time")
         entries[key.value] = value

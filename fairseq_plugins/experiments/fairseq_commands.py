@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 from .. import register
 from ..decoding.prepared_data import PreparedData
-from ..errors import InputError, nearest
+from ..errors import InputError, nearest, nearest_or_all
 from .configuration import Configuration, Section
 
 # Set by the scripts' own arguments: in a configuration they would tie an experiment to one place. And what would undo
@@ -307,7 +307,7 @@ def option_arguments(kind: str, section: Section, extra: Sequence[str] = ()) -> 
         action = options.get(f"--{key}")
         if action is None:
             names = [option[2:] for option in options if option.startswith("--")]
-            raise InputError(f"{value.place}: fairseq-{kind} has no option '{key}'{nearest(key, names)}")
+            raise InputError(f"{value.place}: fairseq-{kind} has no option '{key}'{_nearest_option(kind, key, names)}")
         if action.nargs == 0:
             if value.text not in ("true", "false"):
                 raise InputError(f"{value.place}: {key} is a flag: write true or false, not '{value.text}'")
@@ -334,7 +334,8 @@ def check(kind: str, arguments: Sequence[str], section: Section, extra: Sequence
     parsed, unknown = fairseq_options.parse_args_and_arch(parser, input_args=[*arguments, *extra], parse_known=True)
     if unknown:
         names = [option for option in parser._option_string_actions if option.startswith("--")]
-        raise InputError(f"fairseq-{kind} has no option '{unknown[0]}'{nearest(unknown[0].split('=')[0], names)}")
+        hint = _nearest_option(kind, unknown[0].split("=")[0], names)
+        raise InputError(f"fairseq-{kind} has no option '{unknown[0]}'{hint}")
 
     def place(key: str) -> str:
         value = section.get(key) if option(extra, f"--{key}") is None else None
@@ -417,8 +418,8 @@ def _parser(kind: str, section: Section, extra: Sequence[str] = ()) -> argparse.
         match = re.match(r"argument (?:-\w/)?--([\w-]+)", message)
         if choice := re.fullmatch(r"(argument .*): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL):
             known = [name.strip("' ") for name in choice[3].split(",")]
-            lists = "; 'fairseq-plugins options' lists ours" if match and match[1] == "arch" else ""
-            message = f"{choice[1]}: there is no '{choice[2]}'{nearest(choice[2], known, 3)}{lists}"
+            key = match[1] if match else ""
+            message = f"{choice[1]}: there is no '{choice[2]}'{_choices(key, choice[2], known)}"
         # What fairseq reads a value with has no name that says anything.
         message = message.replace("invalid <lambda> value", "invalid value")
         value = section.get(match[1]) if match and option(extra, f"--{match[1]}") is None else None
@@ -426,6 +427,18 @@ def _parser(kind: str, section: Section, extra: Sequence[str] = ()) -> argparse.
 
     parser.error = error
     return parser
+
+
+def _nearest_option(kind: str, name: str, known: Iterable[str]) -> str:
+    return nearest(name, known) or f"; 'fairseq-{kind} --help' lists them"
+
+
+def _choices(key: str, name: str, known: Iterable[str]) -> str:
+    """What can be chosen by an option instead of a ``name`` that it does not know."""
+    if key == "arch":
+        # Of which fairseq has too many.
+        return f"{nearest(name, known, 3)}; 'fairseq-plugins options' lists ours"
+    return nearest_or_all(name, known, 3)
 
 
 def _options(kind: str, section: Section, extra: Sequence[str]) -> dict[str, argparse.Action]:
@@ -438,8 +451,7 @@ def _options(kind: str, section: Section, extra: Sequence[str]) -> dict[str, arg
         action = parser._option_string_actions.get(f"--{key}")
         if action is not None and action.choices is not None:
             if value.text not in action.choices:
-                hint = nearest(value.text, map(str, action.choices), 3)
-                hint += "; 'fairseq-plugins options' lists ours" if key == "arch" else ""
+                hint = _choices(key, value.text, map(str, action.choices))
                 raise InputError(f"{value.place}: {key}: fairseq knows no '{value.text}'{hint}")
             choices += [f"--{key}", value.text]
     # Parsing is what makes fairseq add the options of the architecture and the other choices to the parser.

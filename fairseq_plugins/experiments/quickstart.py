@@ -51,7 +51,7 @@ def word_for_word(data: PreparedData, text: Path) -> dict[str, Outputs]:
 
 
 def first_words(data: PreparedData, text: Path) -> dict[str, Outputs]:
-    """The beginnings of the articles."""
+    """The beginnings of the articles, which are English: their words are between spaces."""
     articles = read_lines(data.folder / "raw" / "test.article")
     return {f"first {LEAD} words": _outputs(data, [" ".join(line.split()[:LEAD]) for line in articles])}
 
@@ -353,7 +353,8 @@ def try_out(task: Task, work: Path, typed: Sequence[str]) -> None:
         return
     command = [*own_command(task.program), str(folder)]
     print(f"$ printf '%s\\n' {shown(typed)} | {shown(command)}", flush=True)
-    finished = subprocess.run(command, input="".join(f"{text}\n" for text in typed), stdout=subprocess.PIPE, text=True)
+    lines = "".join(f"{text}\n" for text in typed)
+    finished = subprocess.run(command, input=lines, stdout=subprocess.PIPE, encoding="utf-8", env=environment())
     if finished.returncode != 0:
         sys.exit(finished.returncode)
     for text, line in zip(typed, finished.stdout.splitlines(), strict=True):

@@ -29,7 +29,14 @@ def steps_side_by_side(commands: Sequence[Sequence[object]]) -> None:
     """Runs commands at the same time, and shows what each printed below it."""
     texts = [[str(part) for part in command] for command in commands]
     running = [
-        subprocess.Popen(text, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        subprocess.Popen(
+            text,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+        )
         for text in texts
     ]
     try:
@@ -57,7 +64,13 @@ def kernels_compiled() -> Iterator[None]:
         "Thread(target=cpu.compiled).start(); "
         "from fairseq_plugins.kernels.summary import summary; print(summary())"
     )
-    compiling = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment())
+    compiling = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        env=environment(),
+    )
     try:
         yield
         output, _ = compiling.communicate()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import html
+import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,10 @@ more unless --max-len-a and --max-len-b say otherwise.
 Where translations go to a terminal, it is said below them which words the training text does not have: a model can
 only guess what they mean.
 Tokenisation, lower-casing and BPE are those of preparation.json in the prepared data."""
+
+
+_SAMPLE = 1000
+"""Lines of the training text that show whether it is written with spaces."""
 
 
 def parser() -> CommandParser:
@@ -106,6 +111,8 @@ def main(arguments: Sequence[str]) -> None:
 def words_not_in_training(data: PreparedData, lines: Sequence[str]) -> list[str]:
     """The words of source text that the training text does not have, whether with a capital or without.
 
+    Where the tokens of the training text have hardly a space between them, characters are what can be unknown.
+
     Args:
         data: whose training text it is; where that is not there any more, no word is named
         lines: source text, a sentence each
@@ -116,11 +123,17 @@ def words_not_in_training(data: PreparedData, lines: Sequence[str]) -> list[str]
     path = data.folder / "tokens" / f"train.{data.pairs.source_lang}"
     if not path.is_file():
         return []
-    tokens = [token for line in lines for token in data.pairs.source.tokenize(line).split()]
+    # Not at the head of the file: an exported model does without.
+    from ..scoring.bleu import has_hardly_spaces
+    from ..scoring.rouge_tokens import unicode_tokens
+
+    has_spaces = not has_hardly_spaces(itertools.islice(read_lines(path), _SAMPLE))
+    cut = str.split if has_spaces else lambda line: unicode_tokens(html.unescape(line))
+    tokens = [token for line in lines for token in cut(data.pairs.source.tokenize(line))]
     words = {token.lower(): html.unescape(token) for token in reversed(tokens) if any(map(str.isalpha, token))}
     missing = set(words)
     for line in read_lines(path):
-        missing.difference_update(line.lower().split())
+        missing.difference_update(cut(line.lower()))
         if not missing:
             break
     return [words[token] for token in dict.fromkeys(map(str.lower, tokens)) if token in missing]

@@ -33,7 +33,8 @@ def options_text(name: str | None) -> str:
     if name in ARCH_MODEL_REGISTRY:
         return _of_architecture(name)
     names = [*RECURRENT_KINDS, *PRESETS]
-    raise InputError(f"{name}: neither a recurrent layer nor an architecture{nearest(name, names)}")
+    hint = nearest(name, names) or "; 'fairseq-plugins options' lists ours"
+    raise InputError(f"{name}: neither a recurrent layer nor an architecture{hint}")
 
 
 def _names() -> str:

@@ -12,7 +12,7 @@ from fairseq.models import BaseFairseqModel, register_model
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from ..errors import InputError, nearest
+from ..errors import InputError, nearest_or_all
 from ..modules.dropout import Dropout
 from ..modules.pooling import POOLINGS, Pooled, pool
 from .options import check_sizes, complete
@@ -79,7 +79,7 @@ def poolings(names: str) -> list[str]:
         raise InputError(f"--pooling {names}: a pooling is there twice")
     for name in poolings:
         if name not in POOLINGS:
-            raise InputError(f"--pooling {names}: there is no '{name}'{nearest(name, POOLINGS)}")
+            raise InputError(f"--pooling {names}: there is no '{name}'{nearest_or_all(name, POOLINGS)}")
     return poolings
 
 

@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from ..errors import InputError
-from ..files import read_lines
+from ..vector_files import given_vectors
 
 logger = logging.getLogger(__name__)
 
@@ -19,8 +19,7 @@ logger = logging.getLogger(__name__)
 def read_word_vectors(path: str, dictionary: Dictionary, size: int, option: str) -> tuple[Tensor, Tensor]:
     """The vectors of a file for words of a dictionary.
 
-    A line is a word and its numbers, between spaces. Words may hold spaces, as some of GloVe's do. A first line of two
-    numbers, as word2vec's, is skipped. Padding has no vector.
+    The file is read by :func:`.given_vectors`. Padding has no vector.
 
     Args:
         path: of the file
@@ -37,15 +36,8 @@ def read_word_vectors(path: str, dictionary: Dictionary, size: int, option: str)
     """
     if not Path(path).exists():
         raise InputError(f"{path}: no such file of word vectors; name another, in GloVe's or word2vec's format")
-    indices, rows, first = [], [], 1
-    for number, line in enumerate(read_lines(path), 1):
-        cells = line.rstrip().split(" ")
-        if number == 1 and len(cells) == 2 and all(map(str.isdecimal, cells)):
-            first = 2
-            continue
-        word, numbers = " ".join(cells[:-size]), cells[-size:]
-        if len(cells) <= size or (len(cells) > size + 1 and number == first):
-            raise InputError(f"{path}, line {number}: a vector of {len(cells) - 1} numbers, but {option} is {size}")
+    indices, rows = [], []
+    for number, word, numbers in given_vectors(Path(path), size, option):
         if word not in dictionary or dictionary.index(word) == dictionary.pad():
             continue
         try:

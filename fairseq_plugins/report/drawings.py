@@ -247,7 +247,7 @@ def draw_lengths(report: LengthReport) -> Figure:
         labels = [f"{bucket.label}\nn = {bucket.sentences:,}" for bucket in report.buckets]
         plots[-1].set_xticks(range(len(labels)), labels)
         plots[-1].set_xlim(-0.5, len(labels) - 0.5)
-        plots[-1].set_xlabel("tokens of the source sentence, and number of sentences")
+        plots[-1].set_xlabel("length of the source sentence, and number of sentences")
     return figure
 
 

@@ -168,9 +168,8 @@ def _measure_of(runs: Iterable[Run]) -> curves.Measure:
 def length_figures(runs: Mapping[str, Run], data: PreparedData, metric: Metric) -> list[Drawing]:
     """Scores by source length; differences are to the first system. None where a metric is not made of sentences."""
     references = decoding_of(metric).references(data, "test")
-    lengths = [
-        max(1, len(line.split())) for line in read_lines(data.folder / "tokens" / f"test.{data.pairs.source_lang}")
-    ]
+    found, unit = length.lengths_of(list(read_lines(data.folder / "tokens" / f"test.{data.pairs.source_lang}")))
+    lengths = [max(1, number) for number in found]
     systems = {name: run.outputs(metric, data, "test") for name, run in runs.items()}
     # Two thirds of a test set may be shorter than the first of the paper's bounds.
     bounds = length.BOUNDS if max(lengths) > length.BOUNDS[1] else (6, 8, 10, 12, 15)
@@ -182,7 +181,7 @@ def length_figures(runs: Mapping[str, Run], data: PreparedData, metric: Metric) 
     return [
         Drawing(
             f"{metric.main.name} by source length",
-            f"{metric.main.label} with 95 % bootstrap intervals, by the number of source tokens. {report.signature}",
+            f"{metric.main.label} with 95 % bootstrap intervals, by the number of source {unit}. {report.signature}",
             inline_svg(draw_lengths(report), "length", f"{metric.main.name} by source length"),
         )
     ]

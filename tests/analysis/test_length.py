@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 
+from fairseq_plugins import startup
 from fairseq_plugins.analysis.length import BOUNDS, LengthReport, scores_by_length
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.scoring.metrics import Metric, Outputs, References, metric_named
@@ -180,6 +183,22 @@ def test_lengths_of_text_without_spaces(tmp_path: Path, capsys: pytest.CaptureFi
     report = json.loads((tmp_path / "it.json").read_text(encoding="utf-8"))
     assert [bucket["sentences"] for bucket in report["buckets"]] == [2, 1, 1]
     assert "lengths are in characters, since the source has hardly a space" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["length", "compare"])
+def test_what_is_printed_is_utf_8_where_the_locale_is_not(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, last in {"source": "שלום", "test.en": "שלום", "first": "ja", "second": "nein"}.items():
+        (tmp_path / name).write_text(f"今 天 好\nשלום לך\n{last}\n", encoding="utf-8")
+    output = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, encoding="latin-1", write_through=True))
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
+    startup._open_streams()
+    files = ["--source", tmp_path / "source", "--reference", tmp_path / "test.en"]
+    systems = [f"--system=一={tmp_path}/first", f"--system=二={tmp_path}/second"]
+    run(command, *files, *systems, "--output", tmp_path / "it")
+    assert "二" in output.getvalue().decode("utf-8")
 
 
 @pytest.mark.parametrize(

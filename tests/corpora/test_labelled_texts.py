@@ -12,6 +12,7 @@ import pytest
 
 from fairseq_plugins import command
 from fairseq_plugins.corpora.data_sets import REVIEWS, read_reviews
+from fairseq_plugins.corpora.dictionary import word_entries
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation, LabelledTextsRun
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
@@ -65,6 +66,15 @@ def test_a_table_with_quoted_fields(tmp_path: Path, capsys: pytest.CaptureFixtur
     table(train, [('"He said "no', "no"), *ROWS])
     with pytest.raises(InputError, match="train.tsv, line 2: not quoted as CSV is .*; leave out --quoted"):
         run("labelled_texts", *options, "--quoted", "--output", tmp_path / "damaged")
+
+
+def test_a_word_of_a_data_set_is_one_word_however_its_accents_are_typed(tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        (tmp_path / name).write_text("NUM:dist a cafe\u0301\nHUM:ind caf\u00e9 b\n" * 6, encoding="utf-8")
+    files = ["--train", tmp_path / "train", "--test", tmp_path / "test"]
+    preparation = run("trec", *files, "--output", tmp_path / "out")
+    assert lines(tmp_path / "out/tokens/test.input0")[:2] == ["a caf\u00e9", "caf\u00e9 b"]
+    assert preparation.encode("a cafe\u0301") == "a caf\u00e9"
 
 
 def test_a_pipe_is_no_table(tmp_path: Path) -> None:
@@ -346,6 +356,17 @@ def test_vectors_bring_words_of_held_out_texts(tmp_path: Path) -> None:
     run("labelled_texts", *options, "--output", tmp_path / "learned")
     words = [line.split()[0] for line in lines(tmp_path / "learned/dictionary/text.txt")]
     assert "cats" in words and "Some" not in words, "a vector for unknown words is learned from rare ones"
+
+
+def test_vectors_are_read_as_models_read_them(tmp_path: Path) -> None:
+    """word2vec's first line is no word, and some words of GloVe hold spaces."""
+    vectors, tokens = tmp_path / "vectors.txt", tmp_path / "tokens"
+    vectors.write_text("3 2\nnew 1 2\n. . . 3 4\n", encoding="utf-8")
+    tokens.write_text("3 new . at\n", encoding="utf-8")
+    assert word_entries([], [tokens], 1, None, vectors) == [("new", 0)]
+    vectors.write_text("new 1 2\nat 1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="vectors.txt, line 2: a vector of 1 numbers, but the first line's is 2"):
+        word_entries([], [tokens], 1, None, vectors)
 
 
 @pytest.mark.parametrize("has_tags", [False, True], ids=["ranking", "tags"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -330,6 +331,28 @@ def test_steps_can_be_left_out(corpora: Path) -> None:
         "我 喜歡 看 新聞 。",
         "他 在 ２ ０ ０ ４ 年 去 了 北京 。",
     ]
+
+
+@pytest.mark.parametrize("given", ["--train", "--set"])
+def test_a_pipe_is_refused_unread(given: str, corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opened it would wait for somebody to write into it."""
+    os.mkfifo(corpora / "pipe.zh")
+    (corpora / "pipe.en").write_text("word\n")
+    prefix = str(corpora / "pipe")
+    with pytest.raises(InputError, match=r"pipe\.zh: a pipe, which is empty after it has been read once"):
+        main(corpora, monkeypatch, given, {"--train": prefix, "--set": f"2003={prefix}.zh,{prefix}.en"}[given])
+    assert not (corpora / "out").exists()
+
+
+def test_training_text_in_markup_is_read_by_its_segments(tmp_path: Path) -> None:
+    form = '<srcset setid="x">\n<doc docid="1">\n<seg id="1">{0}</seg>\n<seg id="2">{1}</seg>\n</doc>\n</srcset>\n'
+    (tmp_path / "old.zh.sgm").write_text(form.format(*CHINESE), encoding="gb18030")
+    (tmp_path / "old.en.sgm").write_text(form.format(*ENGLISH), encoding="utf-8")
+    prefix = str(tmp_path / "old")
+    assert list(nist.plain_pairs(prefix, Reader())) == list(zip(CHINESE[:2], ENGLISH[:2], strict=True))
+    (tmp_path / "old.en").write_text("\n".join(ENGLISH[:2]), encoding="utf-8")
+    with pytest.raises(InputError, match="old.zh.sgm is SGML or XML, and .*old.en is plain text: give both in one"):
+        list(nist.plain_pairs(prefix, Reader()))
 
 
 @pytest.mark.parametrize(

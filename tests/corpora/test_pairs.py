@@ -210,6 +210,27 @@ def test_given_tokens_are_left_as_they_are(tmp_path: Path, no_binarising: None) 
     assert preparation.source.tokenize("Er & sie.") == "er &amp; sie ."  # for the text to translate
 
 
+@pytest.mark.parametrize("given", ["raw", "tokens"])
+def test_letters_are_composed_on_both_sides(given: str, tmp_path: Path, no_binarising: None) -> None:
+    """So that a word is one word; references are what models write, or no n-gram would match."""
+    decomposed, word = "cafe\u0301", "caf\u00e9"
+    inputs = {split: write(tmp_path / split, [(decomposed, decomposed)]) for split in ("train", "valid")}
+    (tmp_path / "more.en").write_text(f"{decomposed}\n", encoding="utf-8")
+    files = {"inputs": inputs, "references": {"valid": [tmp_path / "more.en"]}}
+    choices = {"given": given, "tokenizer": "none", "bpe": "none"}
+    steps = PairsPreparation("de", "en", source_normalization=["nfc"], **choices)
+    preparation = prepare(steps, output=tmp_path / "out", **files)
+    tokens = sorted((tmp_path / "out" / "tokens").iterdir())
+    assert len(tokens) == 5 and {path.read_text(encoding="utf-8") for path in tokens} == {f"{word}\n"}
+    assert preparation.encode_source(decomposed) == preparation.encode_target(decomposed) == word
+    if given == "raw":
+        raw = {path.name: path.read_text(encoding="utf-8").strip() for path in (tmp_path / "out" / "raw").iterdir()}
+        assert raw["valid.en"] == raw["valid.ref1.en"] == word
+        assert raw["valid.de"] == decomposed, "it is composed when it is tokenised"
+    prepare(PairsPreparation("de", "en", **choices), output=tmp_path / "as given", **files)
+    assert lines(tmp_path / "as given" / "tokens" / "valid.en") == [decomposed]
+
+
 def test_bpe_is_learned_on_training_pairs_alone(tmp_path: Path, no_binarising: None) -> None:
     letters = {"train": "ä", "valid": "ö", "test": "ü"}
     inputs = {

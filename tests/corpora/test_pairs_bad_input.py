@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -40,6 +41,16 @@ def test_a_colon_in_the_output_folder(
     monkeypatch.chdir(tmp_path / "da:ta")
     with pytest.raises(InputError, match=refusal):
         prepare(STEPS, inputs, "out")
+
+
+def test_a_pipe_is_refused_unread(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:
+    """Whoever opened it would wait for somebody to write into it."""
+    source, target = write(tmp_path / "odd", sentences(5, 1))
+    target.unlink()
+    os.mkfifo(target)
+    with pytest.raises(InputError, match=r"odd\.en: a pipe, which is empty after it has been read once"):
+        prepare(STEPS, {**inputs, "valid": (source, target)}, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_empty_file(tmp_path: Path, inputs: dict[str, tuple[Path, Path]]) -> None:

@@ -126,6 +126,14 @@ def test_bad_input(texts: Path, changed: dict[str, str], choices: dict[str, obje
     assert not (texts / "out").exists()
 
 
+@pytest.mark.parametrize("choices", [{}, {"units": "characters"}])
+def test_a_word_is_one_word_however_its_accents_are_typed(choices: dict[str, object]) -> None:
+    """But where characters are those of the text itself, which comes back as it was."""
+    preparation = RunningTextPreparation(**choices)
+    assert preparation.encode("cafe\u0301 a") == preparation.encode("caf\u00e9 a")
+    assert preparation.decode(preparation.encode("cafe\u0301 a")) == "caf\u00e9 a"
+
+
 def test_words_of_characters(texts: Path) -> None:
     finished = prepare(texts, "--characters", "--words", 10, status=1)
     assert finished.stderr == "error: --words goes with words: of characters the dictionary holds all\n"

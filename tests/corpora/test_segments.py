@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.corpora.lines import read_pairs, side_files
+from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.errors import InputError
 
 # As IWSLT's: titles are no segments, and characters are escaped.
@@ -58,6 +59,17 @@ def write(prefix: Path, form: str, german: tuple[str, ...] = GERMAN, ends: tuple
 def test_segments_are_read_in_order(form: str, ends: tuple[str, str], tmp_path: Path) -> None:
     write(tmp_path / "test", form, ends=ends)
     assert list(read_pairs(side_files(tmp_path / "test", ("de", "en")))) == PAIRS
+
+
+def test_a_test_set_is_prepared_by_its_segments(tmp_path: Path, no_binarising: None) -> None:
+    for language in ("de", "en"):
+        (tmp_path / f"train.{language}").write_text("ein Satz\nnoch einer\n")
+    write(tmp_path / "test", IWSLT)
+    inputs = {split: side_files(tmp_path / split, ("de", "en")) for split in ("train", "test")}
+    prepare(PairsPreparation("de", "en", bpe="none", valid_every=2), inputs, tmp_path / "out")
+    for side, language in enumerate(("de", "en")):
+        text = (tmp_path / "out" / "raw" / f"test.{language}").read_text()
+        assert text.splitlines() == [pair[side] for pair in PAIRS]
 
 
 def test_plain_text_may_begin_with_a_tag_of_its_own(tmp_path: Path) -> None:

@@ -175,9 +175,45 @@ KEPT = ["\u200b", "\u200c", "\u200d", "\u2060", "\u00ad", "\u200f", "@@", "\u258
 
 
 @pytest.mark.parametrize("separator", SEPARATORS)
-@pytest.mark.parametrize("kind", ["none", "moses"])
+@pytest.mark.parametrize("kind", tokenizers.TOKENIZERS)
 def test_separators_within_a_line_are_spaces(kind: str, separator: str) -> None:
-    assert Tokenizer("de", kind)(f"eins{separator}zwei drei") == "eins zwei drei"
+    assert Tokenizer("en", kind)(f"eins{separator}zwei drei") == "eins zwei drei"
+
+
+@pytest.mark.parametrize("kind", sorted({*tokenizers.TOKENIZERS} - {"none"}))
+@pytest.mark.parametrize(
+    "words", ["Wie groß ist die Größe ?", "Πόσο μεγάλη είναι η Αθήνα ;", "Привет , мир !", "नमस्ते", "مرحبا"]
+)
+def test_words_of_every_alphabet_stay_words(kind: str, words: str) -> None:
+    """Of TREC and the others in English too, whose tokenizers were made for it."""
+    text = words.replace(" ,", ",").replace(" ?", "?").replace(" !", "!").replace(" ;", ";")
+    assert Tokenizer("en", kind)(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("我爱Größe和Привет。", "我 爱 Größe 和 Привет 。"),
+        ("２０２４年，ＡＢＣ", "２０２４ 年 ， ＡＢＣ"),
+        ("नमस्ते 你好 te\u0301", "नमस्ते 你好 té"),
+        ("한국어 문장", "한국어 문장"),
+        ("C++和naïve 3.5%，T恤", "C++ 和 naïve 3.5% ， T恤"),
+    ],
+)
+def test_jieba_cuts_chinese_alone(text: str, tokens: str) -> None:
+    assert Tokenizer("zh", "jieba", normalization=["nfc"])(text) == tokens
+
+
+def test_a_joiner_within_a_word_leaves_it_whole() -> None:
+    """Moses takes it for a sign between words."""
+    tokenizer = Tokenizer("fa", "moses")
+    assert tokenizer("می\u200cخواهم، نمی\u200cشود\u200cها.") == "می\u200cخواهم ، نمی\u200cشود\u200cها ."
+    assert tokenizer.detokenize(tokenizer("او می\u200cخواهد")) == "او می\u200cخواهد"
+
+
+@pytest.mark.parametrize("kind", ["moses", "tweet"])
+def test_a_zero_width_space_is_no_part_of_a_word(kind: str) -> None:
+    assert Tokenizer("en", kind)("good\u200b day") == "good \u200b day"
 
 
 @pytest.mark.parametrize("mark", KEPT)

@@ -55,6 +55,17 @@ def test_a_line_that_is_too_long_is_empty_and_the_others_are_translated(work: Pa
     assert limited.stdout == "\n" and "but the model takes 2: its translation is empty" in limited.stderr
 
 
+def test_a_text_of_more_tokens_than_fairseqs_tasks_take_is_translated(work: Path) -> None:
+    """Unless they are told otherwise those take 1,024, and many models of ours 100,000."""
+    model = fairseq_plugins.load(work)
+    for one in model.models:
+        one.encoder._max_source_positions = 2000
+    long = " ".join(["ni"] * 520)
+    assert len(model.preparation.encode_source(long).split()) > 1024
+    short, translation = model.translate(["ni na", long], beam=1)
+    assert short and translation
+
+
 def test_sentences_of_a_paragraph_are_translated_one_by_one(work: Path) -> None:
     sentences = ["ni na.", " ".join(["ni"] * 300) + ".", "na"]
     by_themselves = translated(work, sentences).stdout.splitlines()
@@ -253,6 +264,26 @@ def test_words_that_the_training_text_lacks_are_named_on_a_terminal(
     translate.main([str(work), "--gpus", "0", "--quiet"])
     quiet = capsys.readouterr()
     assert (quiet.out, quiet.err) == (printed.out, "")
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "training", "unknown"),
+    [
+        ("none", "我们都喜欢看书。\n他看iPhone新闻吗？\n", ["旧"]),
+        ("moses", "我们都喜欢看书。\n他看iPhone新闻吗？\n", ["旧"]),
+        ("none", "ฉันชอบอ่านหนังสือ\nเขาอ่านข่าว\n", ["我", "喜", "欢", "看", "旧", "书", "新", "闻", "iphone"]),
+        ("jieba", "我们 都 喜欢 看书 。\n他 看 iPhone 新闻 吗 ？\n", ["我", "旧书"]),
+    ],
+)
+def test_characters_are_the_words_of_text_without_spaces(
+    tokenizer: str, training: str, unknown: list[str], work: Path, tmp_path: Path
+) -> None:
+    """Unless the preparation cuts it into words."""
+    preparation = PairsPreparation("zh", "en", source_tokenizer=tokenizer)
+    data = dataclasses.replace(PreparedData.load(work / "data"), folder=tmp_path, preparation=preparation)
+    (tmp_path / "tokens").mkdir()
+    (tmp_path / "tokens" / "train.zh").write_text(training, encoding="utf-8")
+    assert translate.words_not_in_training(data, ["我喜欢看旧书。", "新闻iPhone"]) == unknown
 
 
 def test_without_its_training_text_no_word_is_named(work: Path) -> None:

@@ -245,9 +245,11 @@ def test_several_metrics(
     # Of en0, en1, en2 the second is right.
     assert results["exact_match"] == pytest.approx(100 / 3, abs=0.005) and results["ter"] > results["cer"] > 0
     assert "|nw:2|" in results["chrf_signature"] and "|seed:12345|" in results["ter_signature"]
-    evaluate.main([*arguments, "--metrics", "chrf,rouge"])
+    evaluate.main([*arguments, "--metrics", "chrf,rouge,rouge_lsum"])
+    assert "ROUGE-Lsum" in capsys.readouterr().out
     results = Run(tmp_path / "work").results
-    assert {"chrf", "rouge1"} < set(results)
+    assert {"chrf", "rouge1", "rougeL", "rougeLsum", "rougeLsum_signature"} < set(results)
+    assert results["rougeLsum"] == results["rougeL"], "each target is one sentence"
     assert not {"ter", "ter_signature", "ter_intervals", "bleu_sacrebleu"} & set(results), "they are of other outputs"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairseq_plugins.errors import INTERRUPTED
+from fairseq_plugins.files import take_lock
 from tests.commands import CHECKOUT, run_command
 from tests.conftest import TranslationData
 from tests.corpora.parallel_text import contents
@@ -224,3 +227,28 @@ def test_a_second_training_is_refused(
     assert refused.stderr == (
         f"error: {tmp_path / 'work'}: a training is at work there; wait for it, or give another --work\n"
     )
+
+
+@pytest.mark.system
+def test_a_training_ends_with_its_terminal(tiny_work: Path, tmp_path: Path) -> None:
+    """Its standard output is closed from the beginning; then the terminal hangs up."""
+    (tmp_path / "model.yaml").write_text(MODEL.replace("max-epoch: 9", "max-epoch: 100000"), encoding="utf-8")
+    work, errors = tmp_path / "work", tmp_path / "errors"
+    arguments = [tmp_path / "model.yaml", "--data", tiny_work / "data", "--gpus", "0", "--work", work]
+    command = shlex.join([sys.executable, "-m", "fairseq_plugins", "train", *map(str, arguments), "--patience", "0"])
+    with errors.open("w") as stream:
+        process = subprocess.Popen(["sh", "-c", f"exec {command} >&-"], cwd=CHECKOUT, stderr=stream)
+    last = work / "checkpoints" / "checkpoint_last.pt"
+    deadline = time.monotonic() + 120
+    while not last.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(60) == INTERRUPTED, errors.read_text()
+    kept, interrupted = errors.read_text().splitlines()[-2:]
+    assert kept.endswith(" updates, from which the same command goes on") and interrupted == "interrupted"
+    assert "Traceback" not in errors.read_text()
+    # Workers that read data for fairseq-train look every five seconds whether it is there.
+    while (lock := take_lock(work / ".lock")) is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert lock is not None, "fairseq-train, which has inherited it, is gone"
+    os.close(lock)

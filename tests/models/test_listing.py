@@ -63,6 +63,8 @@ def test_unknown_names() -> None:
         InputError, match="mc_rn: neither a recurrent layer nor an architecture; did you mean 'mc_rnn'?"
     ):
         options_text("mc_rn")
+    with pytest.raises(InputError, match="qqq: neither .* nor an architecture; 'fairseq-plugins options' lists ours"):
+        options_text("qqq")
 
 
 @pytest.mark.system

@@ -57,6 +57,19 @@ def test_text_stays_text() -> None:
     assert json.loads(page.texts("script", id="weights")[0]) == [[{"mean": [[0.25, 0.75]], NASTY: [[0.5, 0.5]]}]]
 
 
+@pytest.mark.parametrize("text", ["הכלב ישן.", "الكلب نائم."])
+def test_text_from_right_to_left_stands_as_it_is_read(text: str) -> None:
+    """Blocks of its words too, or they would stand in the order of English."""
+    words = text.split()
+    alignment = WordAttention(words, words, {"mean": [[0.5, 0.5], [0.5, 0.5]]})
+    sample = Sample(text, text, {"aligned": text, "plain": text}, {"aligned": alignment})
+    html = pages.render(dataclasses.replace(EMPTY, samples=[sample, Sample(text, text, {"plain": text}, {})]))
+    page = Page(html)
+    assert page.texts("dd", dir="auto") == [text] * 5
+    assert len(re.findall('<div class="words" dir="auto"', html)) == html.count('<div class="words"') == 2
+    assert page.texts("span") == words * 2
+
+
 def test_the_page_needs_nothing_else() -> None:
     html = pages.render(everything_nasty())
     page = Page(html)
