@@ -9,20 +9,15 @@ from typing import Any
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows with the same keys as aligned columns: text to the left, numbers to the right, ``-`` for None."""
-    columns = []
-    for name in rows[0]:
-        shown = [_isolated(text) for text in (name, *(cell(row[name]) for row in rows))]
-        width = max(map(display_width, shown))
-        is_number = any(isinstance(row[name], (int, float)) for row in rows)
-        spaces = [" " * (width - display_width(text)) for text in shown]
-        columns.append([space + text if is_number else text + space for text, space in zip(shown, spaces, strict=True)])
-    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
+    # Not at the head of the file: help does without.
+    from tabulate import tabulate
 
-
-def display_width(text: str) -> int:
-    """How many places of a terminal a text takes: two for a Chinese character, none for an accent of its own."""
-    seen = [character for character in text if unicodedata.category(character) not in ("Mn", "Me", "Cf")]
-    return len(seen) + sum(unicodedata.east_asian_width(character) in ("W", "F") for character in seen)
+    columns = list(rows[0])
+    sides = ["right" if any(isinstance(row[name], (int, float)) for row in rows) else "left" for name in columns]
+    cells = [[_isolated(cell(row[name])) for name in columns] for row in rows]
+    # The names are a row as any: as headers they would get a margin.
+    shown = tabulate([columns, *cells], tablefmt="plain", colalign=sides, disable_numparse=True)
+    return "\n".join(line.rstrip() for line in shown.splitlines())
 
 
 def _isolated(text: str) -> str:

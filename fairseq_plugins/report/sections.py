@@ -168,8 +168,9 @@ def _measure_of(runs: Iterable[Run]) -> curves.Measure:
 def length_figures(runs: Mapping[str, Run], data: PreparedData, metric: Metric) -> list[Drawing]:
     """Scores by source length; differences are to the first system. None where a metric is not made of sentences."""
     references = decoding_of(metric).references(data, "test")
-    found, unit = length.lengths_of(list(read_lines(data.folder / "tokens" / f"test.{data.pairs.source_lang}")))
-    lengths = [max(1, number) for number in found]
+    tokens = list(read_lines(data.folder / "tokens" / f"test.{data.pairs.source_lang}"))
+    tokens_or_characters, unit = length.lengths_of(tokens)
+    lengths = [max(1, number) for number in tokens_or_characters]
     systems = {name: run.outputs(metric, data, "test") for name, run in runs.items()}
     # Two thirds of a test set may be shorter than the first of the paper's bounds.
     bounds = length.BOUNDS if max(lengths) > length.BOUNDS[1] else (6, 8, 10, 12, 15)
