@@ -101,16 +101,26 @@ inline Vector<float> exponential<float>(const Vector<float>& x) {
   return exp(x);
 }
 
+// Of `size` numbers, by an operation that leaves a number alone beside `neutral`.
+template <typename T, typename Operation>
+inline T reduce(const T* row, int64_t size, T neutral, const Operation& operation) {
+  const Vector<T> nothing(neutral);
+  Vector<T> all = nothing;
+  for_each_vector<T>(size, [&](int64_t s, auto n) {
+    all = operation(all, Vector<T>::set(nothing, load(row + s, n), n));
+  });
+  return at::vec::vec_reduce_all<T>(operation, all);
+}
+
 // In place: energies of `size` positions -> their softmax. -inf becomes 0.
 template <typename T>
 inline void softmax(T* row, int64_t size) {
-  T largest = -std::numeric_limits<T>::infinity();
-  for (int64_t s = 0; s < size; s++) largest = std::max(largest, row[s]);
-  const Vector<T> shift(largest);
+  using V = Vector<T>;
+  const auto maximum = [](const V& left, const V& right) { return at::vec::maximum(left, right); };
+  const V shift(reduce(row, size, -std::numeric_limits<T>::infinity(), maximum));
   for_each_vector<T>(size, [&](int64_t s, auto n) { store(exponential<T>(load(row + s, n) - shift), row + s, n); });
-  T sum = 0;
-  for (int64_t s = 0; s < size; s++) sum += row[s];
-  for (int64_t s = 0; s < size; s++) row[s] /= sum;
+  const V scale(T(1) / reduce(row, size, T(0), [](const V& left, const V& right) { return left + right; }));
+  for_each_vector<T>(size, [&](int64_t s, auto n) { store(load(row + s, n) * scale, row + s, n); });
 }
 
 // to += from

@@ -8,15 +8,18 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/utils/pybind.h>
 
-#include <algorithm>
 #include <limits>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "cpu/checks.h"
 #include "cpu/vectors.h"
 
 namespace {
+
+// Of a sentence and a head that are computed together: those of fairseq's default beam.
+constexpr int MOST_QUERIES = 5;
 
 using at::Tensor;
 using fairseq_plugins::check;
@@ -41,22 +44,67 @@ struct Rows {
   T* at(int64_t n, int64_t a, int64_t row) const { return data + n * of_sentence + a * of_head + row * of_row; }
 };
 
-template <typename T>
-T dot(const T* x, const T* y, int64_t size) {
-  constexpr Whole<T> whole;
-  constexpr int64_t width = whole;
-  // Four sums: one would wait for itself.
-  Vector<T> sums[4] = {Vector<T>(T(0)), Vector<T>(T(0)), Vector<T>(T(0)), Vector<T>(T(0))};
-  int64_t k = 0;
-  for (; k + 4 * width <= size; k += 4 * width) {
-    for (int64_t i = 0; i < 4; i++) {
-      sums[i] = at::vec::fmadd(load(x + k + i * width, whole), load(y + k + i * width, whole), sums[i]);
+// scale x y^T of Q queries x and `positions` keys y, to Q rows of weights. A key is read once for all queries, and a lone
+// query once for four keys.
+template <typename T, int Q>
+void multiply_keys(
+    const Rows<const T>& q, const Rows<const T>& k, int64_t n, int64_t a, int64_t t, int64_t positions, int64_t size,
+    T scale, T* weights) {
+  const auto multiply = [&](int64_t s, auto keys) {
+    constexpr int K = decltype(keys)::value;
+    Vector<T> sums[K][Q];
+    for (auto& row : sums) {
+      for (auto& sum : row) sum = Vector<T>(T(0));
     }
+    for_each_vector<T>(size, [&](int64_t i, auto count) {
+      Vector<T> x[Q];
+      for (int j = 0; j < Q; j++) x[j] = load(q.at(n, a, t + j) + i, count);
+      for (int r = 0; r < K; r++) {
+        const Vector<T> y = load(k.at(n, a, s + r) + i, count);
+        for (int j = 0; j < Q; j++) sums[r][j] = at::vec::fmadd(x[j], y, sums[r][j]);
+      }
+    });
+    for (int r = 0; r < K; r++) {
+      for (int j = 0; j < Q; j++) weights[j * positions + s + r] = scale * fairseq_plugins::sum_of(sums[r][j]);
+    }
+  };
+  constexpr int together = Q == 1 ? 4 : 1;
+  int64_t s = 0;
+  for (; s + together <= positions; s += together) multiply(s, std::integral_constant<int, together>());
+  for (; s < positions; s++) multiply(s, std::integral_constant<int, 1>());
+}
+
+// The sums of `positions` values, weighted by each of Q rows of weights: vectors side by side stay in registers.
+template <typename T, int Q>
+void sum_values(
+    const Rows<T>& c, const Rows<const T>& v, int64_t n, int64_t a, int64_t t, int64_t positions, int64_t size,
+    const T* weights) {
+  constexpr Whole<T> whole;
+  constexpr int side_by_side = Q == 1 ? 8 : 2;
+  const auto sum = [&](int64_t i, auto count, auto vectors) {
+    constexpr int V = decltype(vectors)::value;
+    Vector<T> sums[Q][V];
+    for (auto& row : sums) {
+      for (auto& one : row) one = Vector<T>(T(0));
+    }
+    for (int64_t s = 0; s < positions; s++) {
+      const T* from = v.at(n, a, s) + i;
+      Vector<T> values[V];
+      for (int j = 0; j < V; j++) values[j] = load(from + j * whole, count);
+      for (int r = 0; r < Q; r++) {
+        const Vector<T> weight(weights[r * positions + s]);
+        for (int j = 0; j < V; j++) sums[r][j] = at::vec::fmadd(weight, values[j], sums[r][j]);
+      }
+    }
+    for (int r = 0; r < Q; r++) {
+      for (int j = 0; j < V; j++) store(sums[r][j], c.at(n, a, t + r) + i + j * whole, count);
+    }
+  };
+  int64_t i = 0;
+  for (; i + side_by_side * whole <= size; i += side_by_side * whole) {
+    sum(i, whole, std::integral_constant<int, side_by_side>());
   }
-  for_each_vector<T>(size - k, [&](int64_t i, auto n) {
-    sums[0] = at::vec::fmadd(load(x + k + i, n), load(y + k + i, n), sums[0]);
-  });
-  return fairseq_plugins::sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  for_each_vector<T>(size - i, [&](int64_t k, auto count) { sum(i + k, count, std::integral_constant<int, 1>()); });
 }
 
 template <typename T>
@@ -68,29 +116,26 @@ void run(
   const Rows<const T> q(query), k(keys), v(values), m(mask ? *mask : query);
   const Rows<T> c(context);
   at::parallel_for(0, sentences, 1, [&](int64_t first, int64_t last) {
-    std::vector<T> weights(positions);
+    std::vector<T> weights(MOST_QUERIES * positions);
+    const auto attend = [&](int64_t n, int64_t a, int64_t t, auto number) {
+      constexpr int Q = decltype(number)::value;
+      multiply_keys<T, Q>(q, k, n, a, t, positions, size, scale, weights.data());
+      for (int j = 0; j < Q; j++) {
+        T* row = weights.data() + j * positions;
+        if (mask) {
+          for (int64_t s = 0; s < positions; s++) row[s] += m.at(n, a, t + j)[s];
+        }
+        fairseq_plugins::softmax(row, positions);
+      }
+      sum_values<T, Q>(c, v, n, a, t, positions, size, weights.data());
+    };
     for (int64_t n = first; n < last; n++) {
       for (int64_t a = 0; a < heads; a++) {
-        for (int64_t t = 0; t < queries; t++) {
-          for (int64_t s = 0; s < positions; s++) {
-            weights[s] = scale * dot<T>(q.at(n, a, t), k.at(n, a, s), size);
-          }
-          if (mask) {
-            for (int64_t s = 0; s < positions; s++) weights[s] += m.at(n, a, t)[s];
-          }
-          fairseq_plugins::softmax(weights.data(), positions);
-          T* to = c.at(n, a, t);
-          std::fill_n(to, size, T(0));
-          for (int64_t s = 0; s < positions; s++) {
-            // Of padding.
-            if (weights[s] == 0) continue;
-            const Vector<T> weight(weights[s]);
-            const T* from = v.at(n, a, s);
-            for_each_vector<T>(size, [&](int64_t i, auto count) {
-              store(at::vec::fmadd(weight, load(from + i, count), load(to + i, count)), to + i, count);
-            });
-          }
+        int64_t t = 0;
+        for (; t + MOST_QUERIES <= queries; t += MOST_QUERIES) {
+          attend(n, a, t, std::integral_constant<int, MOST_QUERIES>());
         }
+        for (; t < queries; t++) attend(n, a, t, std::integral_constant<int, 1>());
       }
     }
   });
