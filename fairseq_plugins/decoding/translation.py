@@ -61,7 +61,7 @@ class GenerationOptions:
         generation: fairseq's
         batches: how sentences are put together
         task: options of the task, by their names, that win over the training's
-        overrides: options of the training that are to be otherwise (``--model-overrides``)
+        overrides: options of the training that are replaced (``--model-overrides``)
     """
 
     generation: GenerationConfig = field(default_factory=GenerationConfig)
