@@ -44,17 +44,17 @@ class CommandError(InputError):
     """A command that we started has failed, for whatever reason. What was finished before it is still good."""
 
 
-def nearest(name: str, known: Iterable[str], most: int = 1) -> str:
+def nearest(name: str, choices: Iterable[str], most: int = 1) -> str:
     """``; did you mean 'x'?`` for the known name that is spelt most alike, or nothing when none comes close.
 
     Args:
         name: that nobody knows
-        known: those that there are
+        choices: the names that there are
         most: how many names are said
     """
     import difflib  # not at the head of the file: every command begins with it
 
-    matches = difflib.get_close_matches(name, list(known), n=most, cutoff=0.5)
+    matches = difflib.get_close_matches(name, list(choices), n=most, cutoff=0.5)
     *others, last = [f"'{match}'" for match in matches] or [""]
     return f"; did you mean {', '.join(others)}{' or ' if others else ''}{last}?" if last else ""
 

@@ -70,12 +70,12 @@ class GenerationOptions:
     overrides: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, parsed: argparse.Namespace, given: Sequence[str] = ()) -> GenerationOptions:
+    def of(cls, parsed: argparse.Namespace, arguments: Sequence[str] = ()) -> GenerationOptions:
         """Those that fairseq's parser made.
 
         Args:
             parsed: all of them
-            given: the arguments that were parsed, of which those of the task count
+            arguments: those that were parsed, of which those of the task count
         """
         batches = BatchOptions.of(parsed)
         if parsed.no_seed_provided:
@@ -83,7 +83,7 @@ class GenerationOptions:
         return cls(
             GenerationConfig.from_namespace(parsed),
             batches,
-            named_options(parsed, given),
+            named_options(parsed, arguments),
             ast.literal_eval(parsed.model_overrides),
         )
 

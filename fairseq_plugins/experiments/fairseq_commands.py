@@ -416,9 +416,9 @@ def _parser(kind: str, section: Section, extra: Sequence[str] = ()) -> argparse.
     def error(message: str) -> NoReturn:
         match = re.match(r"argument (?:-\w/)?--([\w-]+)", message)
         if choice := re.fullmatch(r"(argument .*): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL):
-            known = [name.strip("' ") for name in choice[3].split(",")]
+            choices = [name.strip("' ") for name in choice[3].split(",")]
             lists = "; 'fairseq-plugins options' lists ours" if match and match[1] == "arch" else ""
-            message = f"{choice[1]}: there is no '{choice[2]}'{nearest(choice[2], known, 3)}{lists}"
+            message = f"{choice[1]}: there is no '{choice[2]}'{nearest(choice[2], choices, 3)}{lists}"
         # What fairseq reads a value with has no name that says anything.
         message = message.replace("invalid <lambda> value", "invalid value")
         value = section.get(match[1]) if match and option(extra, f"--{match[1]}") is None else None
