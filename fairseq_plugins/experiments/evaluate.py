@@ -162,7 +162,7 @@ def main(arguments: Sequence[str]) -> None:
         row["paper"] = paper_cell(metric, paper, name)
     print(table([{**row, "sentences/s": scores["decode_sentences_per_second"]}]))
     print("\n".join([*(line for scored in metrics for line in explanations(scored, scores)), *remarks]))
-    attention = over_development_set(checkpoint, data, run.folder)
+    attention = over_development_set(checkpoint, data, run)
     if attention is not None:
         run.update(attention=attention)
     for warning in [*decoded.warnings, *(attention["warnings"] if attention is not None else ())]:
