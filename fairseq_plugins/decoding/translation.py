@@ -30,6 +30,7 @@ from ..checkpoints import checkpoints_of
 from ..corpora.codec import Word, list_of_texts
 from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
+from ..exported.beam_search import check_whole_numbers
 from ..patches.unknown_words import replacing_unknown_words
 from ..symbols import END
 from .trained_model import (
@@ -358,10 +359,7 @@ def _attention(models: Sequence[BaseFairseqModel], is_needed: bool) -> Iterator[
 
 def check_generation(generation: GenerationConfig) -> None:
     """Raises InputError where numbers of beam search cannot be."""
-    for name, least in ("beam", 1), ("nbest", 1), ("no_repeat_ngram_size", 0):
-        value = getattr(generation, name)
-        if not isinstance(value, int) or value < least:
-            raise InputError(f"{name.replace('_', '-')} is {value}: give a whole number from {least} on")
+    check_whole_numbers(generation, beam=1, nbest=1, no_repeat_ngram_size=0)
     if not math.isfinite(generation.lenpen):
         raise InputError(f"lenpen is {generation.lenpen}: give a finite number; 1 leaves lengths as they are")
 
