@@ -137,8 +137,8 @@ def measure_beam_search(args: argparse.Namespace) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     systems = ["lstm_as_rnnsearch", "rnnsearch_iwslt_de_en", "mc_rnn_iwslt_de_en"]
-    known = sorted({*ARCH_CONFIG_REGISTRY, *PRESETS})
-    parser.add_argument("--systems", nargs="+", choices=known, default=systems, metavar="ARCH")
+    architectures = sorted({*ARCH_CONFIG_REGISTRY, *PRESETS})
+    parser.add_argument("--systems", nargs="+", choices=architectures, default=systems, metavar="ARCH")
     parser.add_argument("--peer", default="lstm_as_rnnsearch", help="default: %(default)s")
     parser.add_argument(
         "--types", type=at_least(1), default=8000, help="size of the joined dictionary; default: %(default)s"
@@ -155,9 +155,11 @@ def main() -> None:
         parser.error(f"--peer {args.peer} is not among the --systems")
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
-    found = versions(args.device)
-    print(", ".join(f"{name} {version}" for name, version in found.items()) + f", {args.threads} threads, float32")
-    write_json(args.json, found, measure_steps(args) + measure_beam_search(args))
+    environment = versions(args.device)
+    print(
+        ", ".join(f"{name} {version}" for name, version in environment.items()) + f", {args.threads} threads, float32"
+    )
+    write_json(args.json, environment, measure_steps(args) + measure_beam_search(args))
 
 
 if __name__ == "__main__":

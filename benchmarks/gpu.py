@@ -200,10 +200,10 @@ def work(args: argparse.Namespace) -> None:
     device = "cpu" if args.dry_run else "cuda"
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("PyTorch sees no GPU here; --dry-run tries everything on the CPU")
-    found = versions(device)
+    environment = versions(device)
     if args.dry_run:
-        found["dry run"] = "figures say nothing"
-    record = Record(args.record, found)
+        environment["dry run"] = "figures say nothing"
+    record = Record(args.record, environment)
     # A dry run takes as long as it takes.
     seconds, part_seconds = (math.inf, math.inf) if args.dry_run else (args.seconds, PART_SECONDS)
     until = time.monotonic() + seconds

@@ -117,8 +117,8 @@ class Record:
         self.content: dict[str, Any] = {"versions": dict(versions or {}), "begun": None, "cells": {}}
         if path.exists():
             try:
-                found = json.loads(path.read_text(encoding="utf-8"))
-                self.content = {key: found[key] for key in self.content}
+                content = json.loads(path.read_text(encoding="utf-8"))
+                self.content = {key: content[key] for key in self.content}
             except (ValueError, TypeError, KeyError):
                 raise InputError(f"{path}: not a file of this benchmark; give another --continue") from None
             if versions is not None and self.content["versions"] != dict(versions):

@@ -104,12 +104,12 @@ def half_precision(system: str, precision: str, plan: Plan) -> list[Figure]:
     first, last = statistics.mean(losses[:2]), statistics.mean(losses[-2:])
     if last >= first:
         raise RuntimeError(f"the loss did not fall: {first:.3f} at first, {last:.3f} in the end")
-    found = json.loads((work / "results.json").read_text(encoding="utf-8"))
+    results = json.loads((work / "results.json").read_text(encoding="utf-8"))
     return [
         Figure("loss of the first fifth", first, "bits"),
         Figure("loss of the last fifth", last, "bits"),
-        Figure("updates", found["updates"]),
-        Figure("training", found["train_tokens_per_second"], "tokens/s"),
+        Figure("updates", results["updates"]),
+        Figure("training", results["train_tokens_per_second"], "tokens/s"),
     ]
 
 
@@ -176,8 +176,8 @@ def _losses_of(commands: Sequence[list[str]], plan: Plan) -> list[list[float]]:
         plan.write_log("two processes", output)
         if process.returncode:
             raise RuntimeError(_last_line(output))
-        found = re.findall(r'\| INFO \| train_inner \| \{.*"loss": "([^"]+)"', output)
-        losses.append([float(loss) for loss in found])
+        numbers = re.findall(r'\| INFO \| train_inner \| \{.*"loss": "([^"]+)"', output)
+        losses.append([float(loss) for loss in numbers])
     return losses
 
 
@@ -205,15 +205,15 @@ def training(system: str, plan: Plan) -> list[Figure]:
     work = _train(system, name, _data(plan), options, plan, plan.training_seconds + START_SECONDS)
     arguments = [_configuration(system), "--data", _data(plan), "--work", work, "--gpus", _gpus(plan)]
     _script("evaluate", arguments, name, plan, EVALUATION_SECONDS)
-    found = json.loads((work / "results.json").read_text(encoding="utf-8"))
+    results = json.loads((work / "results.json").read_text(encoding="utf-8"))
     losses = logged_losses(work)
     shutil.rmtree(work)
     return [
-        Figure("updates", found["updates"]),
-        Figure("training", found["train_tokens_per_second"], "tokens/s"),
+        Figure("updates", results["updates"]),
+        Figure("training", results["train_tokens_per_second"], "tokens/s"),
         Figure("last training loss", losses[-1], "bits"),
-        *(Figure(column.label, found[column.key]) for column in (TOKENIZED, SACREBLEU)),
-        Figure("decoding", found["decode_sentences_per_second"], "sentences/s"),
+        *(Figure(column.label, results[column.key]) for column in (TOKENIZED, SACREBLEU)),
+        Figure("decoding", results["decode_sentences_per_second"], "sentences/s"),
     ]
 
 
@@ -319,6 +319,6 @@ def _last_line(output: str) -> str:
     """What a command said of its failure: its last exception, or else its last line that is an error, or any line."""
     lines = [line for line in output.splitlines() if line.strip()]
     for pattern in (r"[\w.]*(Error|Exception)\b", "error:", ""):
-        if found := [line for line in lines if re.match(pattern, line)]:
-            return found[-1]
+        if matching := [line for line in lines if re.match(pattern, line)]:
+            return matching[-1]
     return "it said nothing"

@@ -161,10 +161,10 @@ def agreement_cells(plan: Plan) -> Iterator[Cell]:
     size = {**SIZES["tiny"], "steps": 9} if plan.dry else {**SIZES["translation"], "batch": 32}
     for precision in ("fp32",) if plan.dry else ("fp32", "bf16", "tf32"):
         for name, candidate in CANDIDATES.items():
-            own = size if plan.dry else {**size, **candidate.agreement}
-            shape = ", ".join(f"{what} {number}" for what, number in own.items())
+            cell_size = size if plan.dry else {**size, **candidate.agreement}
+            shape = ", ".join(f"{what} {number}" for what, number in cell_size.items())
             for backend in candidate.backends:
-                measure = functools.partial(errors, name, own, precision, backend, plan)
+                measure = functools.partial(errors, name, cell_size, precision, backend, plan)
                 yield Cell("agreement", name, shape, precision, backend, measure)
 
 
@@ -212,7 +212,7 @@ def _errors(
 ) -> dict[str, float]:
     """Relative errors of the output, of all gradients together, and of each gradient."""
     gradient = None
-    found = []
+    results = []
     for module, device, dtype, name in (
         (copy.deepcopy(layer), "cpu", torch.float64, reference),
         (layer, plan.device, x.dtype, backend),
@@ -225,14 +225,14 @@ def _errors(
                 gradient = torch.randn_like(output).to(x.dtype)
             inputs = {"x": read, **dict(module.named_parameters())}
             gradients = torch.autograd.grad(output, list(inputs.values()), gradient.to(device, output.dtype))
-        found.append(
+        results.append(
             {
                 "output": output.flatten(),
-                "all gradients": torch.cat([each.flatten() for each in gradients]),
-                **{name: each.flatten() for name, each in zip(inputs, gradients, strict=True)},
+                "all gradients": torch.cat([part.flatten() for part in gradients]),
+                **{name: part.flatten() for name, part in zip(inputs, gradients, strict=True)},
             }
         )
-    expected, actual = found
+    expected, actual = results
     return {name: _error(actual[name], value) for name, value in expected.items()}
 
 

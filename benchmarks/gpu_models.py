@@ -63,10 +63,10 @@ def pair(model_name: str, peer: str, sentences: dict[str, int], precision: str, 
 
 def speeds(work: str, timings: dict[str, Timing], amounts: dict[str, int], unit: str) -> list[Figure]:
     """Speeds of the first and of its peer, the second."""
-    (name, own), (peer, other) = timings.items()
-    own_speed, peer_speed = amounts[name] / own.median, amounts[peer] / other.median
+    (name, timing), (peer, other) = timings.items()
+    own_speed, peer_speed = amounts[name] / timing.median, amounts[peer] / other.median
     return [
-        Figure(work, own_speed, unit, own.spread_percent, own_speed / peer_speed, peer),
+        Figure(work, own_speed, unit, timing.spread_percent, own_speed / peer_speed, peer),
         Figure(f"{work}, the peer", peer_speed, unit, other.spread_percent),
     ]
 
@@ -82,6 +82,6 @@ def memory(work: str, runs: dict[str, Callable[[], None]], models: list[nn.Modul
         before = torch.cuda.memory_allocated(device)
         run()
         torch.cuda.synchronize(device)
-        own = copies * sum(parameter.nbytes for parameter in model.parameters())
-        peaks.append((torch.cuda.max_memory_allocated(device) - before + own) / 2**20)
+        model_bytes = copies * sum(parameter.nbytes for parameter in model.parameters())
+        peaks.append((torch.cuda.max_memory_allocated(device) - before + model_bytes) / 2**20)
     return Figure(f"{work}, peak memory", peaks[0], "MiB", None, peaks[0] / peaks[1], list(runs)[1])

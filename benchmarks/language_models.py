@@ -125,8 +125,8 @@ def compare(
 ) -> None:
     """Prints each system's speed, and its ratio to the plain loop's: above 1 is faster."""
     torch.set_num_threads(threads)
-    found = versions(device)
-    print(", ".join(f"{name} {version}" for name, version in found.items()) + f", {threads} threads, float32")
+    environment = versions(device)
+    print(", ".join(f"{name} {version}" for name, version in environment.items()) + f", {threads} threads, float32")
     steps, parameters = training_steps(types or TYPES, streams, window, device, sizes or {})
     timings = take_turns(steps, repetitions, device)
     rows = []
@@ -150,4 +150,4 @@ def compare(
                 "ratio_to_peer": ratio,
             }
         )
-    write_json(json, found, rows)
+    write_json(json, environment, rows)

@@ -111,19 +111,19 @@ def train(name: str, written: Path, arguments: Sequence[str]) -> None:
     curve: list[float] = []
     build, step = Trainer.__init__, Trainer.train_step
 
-    def recorded(self: Trainer, *given: Any, **named: Any) -> Any:
+    def recorded(self: Trainer, *arguments: Any, **named: Any) -> Any:
         # fairseq's own log rounds to three digits.
         batches: list[tuple[float, float]] = []
         forward = self.task.train_step
 
-        def remembered(*given: Any, **named: Any) -> tuple:
-            loss, sample_size, logged = forward(*given, **named)
+        def remembered(*arguments: Any, **named: Any) -> tuple:
+            loss, sample_size, logged = forward(*arguments, **named)
             batches.append((float(loss), float(sample_size)))
             return loss, sample_size, logged
 
         self.task.train_step = remembered
         try:
-            return step(self, *given, **named)
+            return step(self, *arguments, **named)
         finally:
             self.task.train_step = forward
             total, size = map(sum, zip(*batches, strict=True))

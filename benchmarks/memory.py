@@ -128,8 +128,10 @@ def main() -> None:
     parser.add_argument("--threads", type=at_least(1), default=1)
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     args = parser.parse_args()
-    found = versions()
-    print(", ".join(f"{name} {version}" for name, version in found.items()) + f", {args.threads} threads, float32\n")
+    environment = versions()
+    print(
+        ", ".join(f"{name} {version}" for name, version in environment.items()) + f", {args.threads} threads, float32\n"
+    )
     rows: list[dict[str, Any]] = []
     columns = {"model": list(args.systems)}
     for tokens, types in sizes(args.tokens, args.types):
@@ -148,7 +150,7 @@ def main() -> None:
             rows.append({**row, "bytes": size, "peer": PEERS[system], "ratio_to_peer": ratio})
         columns[f"{tokens:,} tokens, {types:,} types"] = cells
     print("\n".join(markdown(columns)))
-    write_json(args.json, found, rows)
+    write_json(args.json, environment, rows)
 
 
 if __name__ == "__main__":

@@ -211,8 +211,10 @@ def main() -> None:
         if peer not in args.systems:
             parser.error(f"{option} {peer} is not among the --systems")
     torch.set_num_threads(args.threads)
-    found = {**versions(args.device), **package_versions([args.peer] if args.peer else [])}
-    print(", ".join(f"{name} {version}" for name, version in found.items()) + f", {args.threads} threads, float32")
+    environment = {**versions(args.device), **package_versions([args.peer] if args.peer else [])}
+    print(
+        ", ".join(f"{name} {version}" for name, version in environment.items()) + f", {args.threads} threads, float32"
+    )
 
     tasks = {arch: task_of(arch, args.types) for arch in args.systems}
     models = {arch: model_of(arch, tasks[arch]).to(args.device) for arch in args.systems}
@@ -262,7 +264,7 @@ def main() -> None:
                     "ratio_to_peer": ratio,
                 }
             )
-    write_json(args.json, found, rows)
+    write_json(args.json, environment, rows)
 
 
 if __name__ == "__main__":

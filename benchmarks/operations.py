@@ -36,39 +36,39 @@ def parameters(*shapes: tuple[int, ...]) -> list[Tensor]:
 
 
 def linear_map(rows: int, inputs: int, outputs: int) -> tuple[list[Tensor], Candidates]:
-    given = parameters((rows, inputs), (outputs, inputs), (outputs,))
-    return given, {PYTORCH: lambda: F.linear(*given).sum(), OURS: lambda: linear(*given).sum()}
+    tensors = parameters((rows, inputs), (outputs, inputs), (outputs,))
+    return tensors, {PYTORCH: lambda: F.linear(*tensors).sum(), OURS: lambda: linear(*tensors).sum()}
 
 
 def dropped(rows: int, features: int) -> tuple[list[Tensor], Candidates]:
     """The candidates do not drop the same."""
-    given = parameters((rows, features))
-    return given, {PYTORCH: lambda: F.dropout(*given, 0.1).sum(), OURS: lambda: dropout(*given, 0.1).sum()}
+    tensors = parameters((rows, features))
+    return tensors, {PYTORCH: lambda: F.dropout(*tensors, 0.1).sum(), OURS: lambda: dropout(*tensors, 0.1).sum()}
 
 
 def output_layer(tokens: int, features: int, types: int) -> tuple[list[Tensor], Candidates]:
-    given = parameters((tokens, features), (types, features), (types,))
+    tensors = parameters((tokens, features), (types, features), (types,))
     target = torch.randint(4, types, (tokens,))
 
     def apart() -> Tensor:
-        log_probabilities = F.log_softmax(F.linear(*given), dim=-1)
+        log_probabilities = F.log_softmax(F.linear(*tensors), dim=-1)
         return label_smoothed_nll_loss(log_probabilities, target, LABEL_SMOOTHING, PADDING)[0]
 
-    return given, {
+    return tensors, {
         PYTORCH: apart,
-        OURS: lambda: output_cross_entropy(*given, target, PADDING, LABEL_SMOOTHING)[0],
+        OURS: lambda: output_cross_entropy(*tensors, target, PADDING, LABEL_SMOOTHING)[0],
     }
 
 
 def attention(sentences: int, steps: int, sources: int, features: int) -> tuple[list[Tensor], Candidates]:
-    given = parameters((sentences, 1, features), (sentences, sources, features), (sentences, sources, 2 * features))
-    given += parameters((features,))
+    tensors = parameters((sentences, 1, features), (sentences, sources, features), (sentences, sources, 2 * features))
+    tensors += parameters((features,))
     mask = torch.arange(sources) >= torch.randint(1, sources + 1, (sentences, 1))
 
     def summed(attend: Callable[..., tuple[Tensor, Tensor]]) -> Tensor:
-        return torch.stack([attend(*given, mask)[0].sum() for _ in range(steps)]).sum()
+        return torch.stack([attend(*tensors, mask)[0].sum() for _ in range(steps)]).sum()
 
-    return given, {
+    return tensors, {
         PYTORCH: lambda: summed(attention_of_torch.additive_attention),
         OURS: lambda: summed(additive_attention),
     }
@@ -81,18 +81,18 @@ def operations(is_tiny: bool) -> dict[str, tuple[list[Tensor], Candidates]]:
     else:
         sizes = [(4400, 512, 1024), (4400, 768, 512), (3960, 256, 256), (176, 1024, 1024)]
         output, steps = (3960, 256, 8000), (176, 25, 25, 256)
-    found = {
+    candidates = {
         f"linear map, {rows} x {inputs} -> {outputs}": linear_map(rows, inputs, outputs)
         for rows, inputs, outputs in sizes
     }
-    found["dropout"] = dropped(*sizes[0][:2])
-    found["output layer and loss"] = output_layer(*output)
-    found["additive attention"] = attention(*steps)
-    return found
+    candidates["dropout"] = dropped(*sizes[0][:2])
+    candidates["output layer and loss"] = output_layer(*output)
+    candidates["additive attention"] = attention(*steps)
+    return candidates
 
 
-def training_pass(given: list[Tensor], run: Callable[[], Tensor]) -> Callable[[], object]:
-    return lambda: torch.autograd.grad(run(), given)
+def training_pass(tensors: list[Tensor], run: Callable[[], Tensor]) -> Callable[[], object]:
+    return lambda: torch.autograd.grad(run(), tensors)
 
 
 def main() -> None:
@@ -102,15 +102,15 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true", help="sizes that show nothing but that it runs")
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     args = parser.parse_args()
-    found = versions()
-    print(", ".join(f"{name} {version}" for name, version in found.items()) + ", float32")
+    environment = versions()
+    print(", ".join(f"{name} {version}" for name, version in environment.items()) + ", float32")
     rows = []
     for threads in args.threads:
         torch.set_num_threads(threads)
         torch.manual_seed(1)
         print(f"\nforward and backward, {threads} threads")
-        for name, (given, candidates) in operations(args.tiny).items():
-            runs = {candidate: training_pass(given, run) for candidate, run in candidates.items()}
+        for name, (tensors, candidates) in operations(args.tiny).items():
+            runs = {candidate: training_pass(tensors, run) for candidate, run in candidates.items()}
             timings = take_turns(runs, args.repetitions)
             for candidate, timing in timings.items():
                 ratio = timing.median / timings[PYTORCH].median
@@ -128,7 +128,7 @@ def main() -> None:
                         "ratio_to_pytorch": ratio,
                     }
                 )
-    write_json(args.json, found, rows)
+    write_json(args.json, environment, rows)
 
 
 if __name__ == "__main__":

@@ -123,8 +123,8 @@ def main() -> None:
     parser.add_argument("--repetitions", type=REPETITIONS, default=15)
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     args = parser.parse_args()
-    found = versions()
-    print(", ".join(f"{name} {version}" for name, version in found.items()))
+    environment = versions()
+    print(", ".join(f"{name} {version}" for name, version in environment.items()))
     torch.manual_seed(1)
     rows = []
     comparisons = list(rcrn(args.steps)) if "rcrn" in args.networks else []
@@ -140,7 +140,7 @@ def main() -> None:
                     f"{row['pass']:17} {row['layer']:28} {row['median_ms']:9.1f} ms "
                     f"± {row['spread_percent']:4.1f} %  {row['ratio']:5.2f} x"
                 )
-    write_json(args.json, found, rows)
+    write_json(args.json, environment, rows)
 
 
 if __name__ == "__main__":

@@ -147,8 +147,8 @@ def main() -> None:
     torch.manual_seed(1)
     torch.set_num_threads(args.threads)
     device = torch.device(args.device)
-    found = versions(device)
-    print(", ".join(f"{name} {version}" for name, version in found.items()) + f", {args.threads} threads")
+    environment = versions(device)
+    print(", ".join(f"{name} {version}" for name, version in environment.items()) + f", {args.threads} threads")
     models = classifiers(device)
     parameters = {name: sum(each.numel() for each in trained_parameters(model)) for name, model in models.items()}
     print("trained parameters: " + ", ".join(f"{name} {count:,}" for name, count in parameters.items()))
@@ -181,7 +181,7 @@ def main() -> None:
                     f"± {timing.spread_percent:3.0f} %  {ratio:5.2f}  {shown:>5}",
                     flush=True,
                 )
-    write_json(args.json, found, rows)
+    write_json(args.json, environment, rows)
 
 
 if __name__ == "__main__":

@@ -171,10 +171,10 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write all figures to this file as well")
     args = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.tf32
-    found = versions(args.device)
+    environment = versions(args.device)
     if args.device != "cpu":
-        found["TF32"] = "on" if args.tf32 else "off"
-    print(", ".join(f"{name} {version}" for name, version in found.items()))
+        environment["TF32"] = "on" if args.tf32 else "off"
+    print(", ".join(f"{name} {version}" for name, version in environment.items()))
 
     rows = []
     for size_name in args.sizes:
@@ -199,7 +199,7 @@ def main() -> None:
         from fairseq_plugins.kernels.multi_channel import cuda_graph
 
         print(f"graphs captured: {cuda_graph.captures()}")
-    write_json(args.json, found, rows)
+    write_json(args.json, environment, rows)
 
 
 if __name__ == "__main__":

@@ -113,8 +113,8 @@ def main() -> None:
         scaling_models.compare(args.tiny, args.threads, args.budget, versions(), args.output)
         return
     torch.set_num_threads(args.threads)
-    found = versions(args.device)
-    machine = ", ".join(f"{name} {version}" for name, version in found.items()) + f", {args.threads} threads"
+    environment = versions(args.device)
+    machine = ", ".join(f"{name} {version}" for name, version in environment.items()) + f", {args.threads} threads"
     rows = []
     for axis, values in (TINY_AXES if args.tiny else AXES).items():
         for value in values:
@@ -123,7 +123,7 @@ def main() -> None:
             print(f"{axis} {value}: " + ", ".join(f"{k} {rows[-1][k]:.1f} ms" for k in ("torch.nn.LSTM", "MC-RNN")))
     args.output.mkdir(parents=True, exist_ok=True)
     name = f"scaling_{torch.device(args.device).type}"
-    write_json(args.output / f"{name}.json", found, rows)
+    write_json(args.output / f"{name}.json", environment, rows)
     text = report(rows, machine)
     with atomic_file(args.output / f"{name}.md") as stream:
         stream.write(text)

@@ -61,10 +61,10 @@ def at_least(least: int) -> Callable[[str], int]:
     """The type of an option that is a whole number, and not below ``least``."""
 
     def number(text: str) -> int:
-        found = int(text)
-        if found < least:
-            raise argparse.ArgumentTypeError(f"{found} is too few: at least {least}")
-        return found
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is too few: at least {least}")
+        return value
 
     number.__name__ = "int"  # as argparse calls it where a value is none
     return number
@@ -87,14 +87,14 @@ def device_here(text: str) -> str:
 
 def versions(device: str | torch.device = "cpu") -> dict[str, str]:
     """Versions and machine, for the head of what is printed."""
-    found = {**package_versions(["torch"]), "machine": platform.machine()}
+    environment = {**package_versions(["torch"]), "machine": platform.machine()}
     if torch.device(device).type == "cuda":
-        found["GPU"] = torch.cuda.get_device_name(device)
+        environment["GPU"] = torch.cuda.get_device_name(device)
     else:
-        found["CPU"] = _cpu_name()
-        found["CPU capability"] = torch.backends.cpu.get_cpu_capability()
-        found["cores"] = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
-    return found
+        environment["CPU"] = _cpu_name()
+        environment["CPU capability"] = torch.backends.cpu.get_cpu_capability()
+        environment["cores"] = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
+    return environment
 
 
 def _cpu_name() -> str:

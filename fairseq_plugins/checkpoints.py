@@ -109,9 +109,7 @@ def checked_checkpoint(path: str | Path, expected: str | None = None) -> dict[st
 
     name = str(architecture(checkpoint))
     if expected is not None and name != expected:
-        raise InputError(
-            f"{path}: a checkpoint of '{name}', but '{expected}' is what is asked for; give another --work"
-        )
+        raise InputError(f"{path}: a checkpoint of '{name}', but '{expected}' was asked for; give another --work")
     if name not in ARCH_MODEL_REGISTRY:
         raise InputError(
             f"{path}: a checkpoint of '{name}', which fairseq does not know{nearest(name, ARCH_MODEL_REGISTRY)}"

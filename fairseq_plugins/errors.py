@@ -44,24 +44,24 @@ class CommandError(InputError):
     """A command that we started has failed, for whatever reason. What was finished before it is still good."""
 
 
-def nearest(name: str, known: Iterable[str], most: int = 1) -> str:
+def nearest(name: str, choices: Iterable[str], most: int = 1) -> str:
     """``; did you mean 'x'?`` for the known name that is spelt most alike, or nothing when none comes close.
 
     Args:
         name: that nobody knows
-        known: those that there are
+        choices: the names that there are
         most: how many names are said
     """
     import difflib  # not at the head of the file: every command begins with it
 
-    matches = difflib.get_close_matches(name, list(known), n=most, cutoff=0.5)
+    matches = difflib.get_close_matches(name, list(choices), n=most, cutoff=0.5)
     *others, last = [f"'{match}'" for match in matches] or [""]
     return f"; did you mean {', '.join(others)}{' or ' if others else ''}{last}?" if last else ""
 
 
-def nearest_or_all(name: str, known: Iterable[str], most: int = 1) -> str:
+def nearest_or_all(name: str, choices: Iterable[str], most: int = 1) -> str:
     """As :func:`nearest`; where none comes close, all that there are, which should not be many."""
-    names = list(known)
+    names = list(choices)
     return nearest(name, names, most) or (f"; there are {', '.join(names)}" if names else "")
 
 

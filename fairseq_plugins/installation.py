@@ -126,17 +126,17 @@ def check_gpu_kernels() -> None:
     from .kernels import comparison
     from .kernels.verdicts import fastest
 
-    found = comparison.ensure(print, of_all=True)
-    if found is None:
+    verdicts = comparison.ensure(print, of_all=True)
+    if verdicts is None:
         return
     rows = [
         {
             "operation": operation,
             "backend": name,
             "milliseconds": "" if verdict.seconds is None else f"{1000 * verdict.seconds:.2f}",
-            "runs": "yes" if fastest(found, operation) == name else verdict.problem or "no",
+            "runs": "yes" if fastest(verdicts, operation) == name else verdict.problem or "no",
         }
-        for operation, backends in found.items()
+        for operation, backends in verdicts.items()
         for name, verdict in backends.items()
     ]
     print(f"\nkernels on the GPU, each beside the reference:\n{table(rows)}")

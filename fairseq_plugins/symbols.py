@@ -20,4 +20,4 @@ def check_symbols(place: str, tokens: Collection[str]) -> None:
     """Raises InputError for a token that fairseq would take for a symbol of its own; ``place`` says where it is."""
     for symbol in SYMBOLS:
         if symbol in tokens:
-            raise InputError(f"{place}: '{symbol}' is a symbol of fairseq's own: write it otherwise")
+            raise InputError(f"{place}: '{symbol}' is a symbol of fairseq's own: write it differently")

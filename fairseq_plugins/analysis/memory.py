@@ -55,7 +55,7 @@ def memories(dilations: Sequence[int], channels: int) -> list[NetworkMemory]:
         f"skip RNN, {layers} layers, skip {cycle}": skip(layers, cycle),
         f"dilated CNN, {layers} layers": dilated_cnn(dilations),
     }
-    found = [
+    network_memories = [
         _memory(name, recurrent_edges_per_node(network), path_lengths(network, 2 * cycle), cycle)
         for name, network in networks.items()
     ]
@@ -71,8 +71,8 @@ def memories(dilations: Sequence[int], channels: int) -> list[NetworkMemory]:
         ),
     ):
         worst = [max(lengths) for lengths in zip(*by_start, strict=True)]
-        found.append(_memory(name, None, worst, cycle))
-    return found
+        network_memories.append(_memory(name, None, worst, cycle))
+    return network_memories
 
 
 def _memory(name: str, edges: float | None, lengths: Sequence[float], cycle: int) -> NetworkMemory:

@@ -50,7 +50,7 @@ def unpack(
     except IsADirectoryError:
         raise InputError(f"{archive} is a folder, an archive was expected") from None
     except tarfile.FilterError as error:
-        raise InputError(f"{archive} is no archive to trust: {error}") from None
+        raise InputError(f"{archive} is not safe to unpack: {error}") from None
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         # Of what is damaged Python's modules raise OSError too, without a number.
         if getattr(error, "errno", None) is not None:

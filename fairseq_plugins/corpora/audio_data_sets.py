@@ -226,7 +226,7 @@ def main(arguments: Sequence[str]) -> None:
     if name == "labelled_audio" and (options.input is None) == (options.table is None):
         raise InputError("give either --input, a folder, or --table")
     fields = {field.name for field in dataclasses.fields(LabelledAudioPreparation)}
-    given = {field: value for field, value in vars(options).items() if field in fields}
-    preparation = LabelledAudioPreparation(data_set=name, **{**audio_set.choices, **given})
+    values = {field: value for field, value in vars(options).items() if field in fields}
+    preparation = LabelledAudioPreparation(data_set=name, **{**audio_set.choices, **values})
     with tempfile.TemporaryDirectory() as folder:
         prepare(preparation, audio_set.recordings(options, Path(folder)), options.output, options.workers)

@@ -9,10 +9,8 @@ from pathlib import Path
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
-from fairseq_plugins.symbols import END, SPECIAL_SYMBOLS, UNKNOWN
+from fairseq_plugins.symbols import SPECIAL_SYMBOLS, SYMBOLS, UNKNOWN
 from fairseq_plugins.vector_files import given_vectors
-
-_FIRST = ("<s>", "<pad>", END, UNKNOWN)
 
 
 def dictionary_symbols(path: str | Path) -> list[str]:
@@ -79,10 +77,10 @@ class Dictionary:
         symbols: without fairseq's own four, which come first.
     """
 
-    start, padding, end, unknown = range(len(_FIRST))
+    start, padding, end, unknown = range(SPECIAL_SYMBOLS)
 
     def __init__(self, symbols: Iterable[str]) -> None:
-        self.symbols = [*_FIRST, *symbols]
+        self.symbols = [*SYMBOLS, UNKNOWN, *symbols]
         self._numbers = {symbol: number for number, symbol in reversed(list(enumerate(self.symbols)))}
 
     @classmethod

@@ -191,7 +191,7 @@ def _download_from(mirror: str, target: Path) -> None:
             packed.getmembers()  # reads all of it
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         part.unlink()
-        raise ValueError(f"what it gave is not a whole gzip'd tar archive ({error})") from None
+        raise ValueError(f"what was downloaded is not a whole gzip'd tar archive ({error})") from None
     os.replace(part, target)
 
 

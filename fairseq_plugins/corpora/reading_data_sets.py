@@ -135,8 +135,8 @@ def _stories(root: Path, split: str) -> Iterator[Passage]:
             missing = [name for name in of_question if name not in sections]
             if missing:
                 raise InputError(f"{place}: {story} has no section '{missing[0]}'; {FETCH_AGAIN}")
-            given = tuple(dict.fromkeys(answer.strip() for answer in answers if answer.strip()))
-            by_sections.setdefault(of_question, []).append(Question(question, given, place))
+            distinct_answers = tuple(dict.fromkeys(answer.strip() for answer in answers if answer.strip()))
+            by_sections.setdefault(of_question, []).append(Question(question, distinct_answers, place))
         for of_passage, asked in by_sections.items():
             yield Passage("\n\n".join(sections[name] for name in of_passage), tuple(asked))
 

@@ -94,7 +94,7 @@ class RunningTextPreparation(Preparation):
         if lost:
             raise InputError(
                 f"{place}: the character U+{ord(lost[0]):04X} cannot be a token: of white space only the space can, "
-                f"and U+{ord(SPACE):04X} stands for it; write it otherwise"
+                f"and U+{ord(SPACE):04X} stands for it; write it differently"
             )
 
     def encode(self, line: str) -> str:

@@ -51,8 +51,8 @@ class RankingHingeCriterion(FairseqCriterion):
         logged |= {"loss": loss.data, "sample_size": count}
         if not self.training:
             of_questions = question_scores(scores.tolist(), is_right.tolist(), list(map(str, question.tolist())))
-            found = dict(zip(("map", "mrr", "questions"), of_questions.sum(axis=0).tolist(), strict=True))
-            logged |= found
+            sums = dict(zip(("map", "mrr", "questions"), of_questions.sum(axis=0).tolist(), strict=True))
+            logged |= sums
         return loss, count, logged
 
     @staticmethod

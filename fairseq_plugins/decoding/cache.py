@@ -91,18 +91,18 @@ def settings_file(checkpoint: Path) -> Path:
     return checkpoint.with_name(f"{checkpoint.stem}.cache.json")
 
 
-def searched_settings(model: LanguageModel, **given: Any) -> CacheSettings:
+def searched_settings(model: LanguageModel, **settings: Any) -> CacheSettings:
     """The settings that the validation set chooses beside those that are given, by their names: what an earlier search
     for this checkpoint and this set has written, or a new one writes.
 
     Raises:
         InputError: a number that cannot be.
     """
-    CacheSettings(**given)
+    CacheSettings(**settings)
     path = settings_file(model.path)
     tokens = model.numbers(model.lines_of("valid"))
     of_tokens = hashlib.sha256(tokens.numpy().tobytes()).hexdigest()
-    searched = {"checkpoint_sha256": sha256(model.path), "tokens_sha256": of_tokens, "given": given}
+    searched = {"checkpoint_sha256": sha256(model.path), "tokens_sha256": of_tokens, "given": settings}
     if path.is_file():
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
@@ -110,7 +110,7 @@ def searched_settings(model: LanguageModel, **given: Any) -> CacheSettings:
                 return CacheSettings(**content["chosen"])
         except (InputError, ValueError, AttributeError, LookupError, TypeError):
             logger.warning(f"{path}: damaged; the settings of the cache are searched for again")
-    chosen, tried = search(model.read(tokens), **{f"{name}s": (value,) for name, value in given.items()})
+    chosen, tried = search(model.read(tokens), **{f"{name}s": (value,) for name, value in settings.items()})
     write_json(path, {"chosen": asdict(chosen), **searched, "set": "valid", "tried": tried})
     return chosen
 

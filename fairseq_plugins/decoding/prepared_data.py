@@ -96,8 +96,8 @@ class PreparedData:
         """Refuses a checkpoint, read from ``path``, that was trained with other dictionaries or on another problem.
 
         Raises:
-            InputError: it was, by what it says of them; of dictionaries by the size of its embeddings where it says
-                nothing.
+            InputError: the checkpoint's options say so. Where they do not name the dictionaries, the size of its
+                embeddings decides.
         """
         stored = stored_options(checkpoint, "task")
         for name, value in self.preparation.task_options().items():

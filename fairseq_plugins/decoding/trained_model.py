@@ -159,7 +159,7 @@ class TrainedModel:
             paths: the checkpoints, trained on the same data
             data: the prepared data; None for that of the first one's training
             device: ``cpu``, ``cuda``, …
-            overrides: options of the training that are to be otherwise, by fairseq's names
+            overrides: options of the training that are replaced, by fairseq's names
 
         Raises:
             InputError: one is not a checkpoint of such a model, or was trained on other data, or the data is damaged or

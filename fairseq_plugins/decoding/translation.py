@@ -30,6 +30,7 @@ from ..checkpoints import checkpoints_of
 from ..corpora.codec import Word, list_of_texts
 from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
+from ..exported.beam_search import check_whole_numbers
 from ..patches.unknown_words import replacing_unknown_words
 from ..symbols import END
 from .trained_model import (
@@ -61,7 +62,7 @@ class GenerationOptions:
         generation: fairseq's
         batches: how sentences are put together
         task: options of the task, by their names, that win over the training's
-        overrides: options of the training that are to be otherwise (``--model-overrides``)
+        overrides: options of the training that are replaced (``--model-overrides``)
     """
 
     generation: GenerationConfig = field(default_factory=GenerationConfig)
@@ -70,12 +71,12 @@ class GenerationOptions:
     overrides: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, parsed: argparse.Namespace, given: Sequence[str] = ()) -> GenerationOptions:
+    def of(cls, parsed: argparse.Namespace, arguments: Sequence[str] = ()) -> GenerationOptions:
         """Those that fairseq's parser made.
 
         Args:
             parsed: all of them
-            given: the arguments that were parsed, of which those of the task count
+            arguments: those that were parsed, of which those of the task count
         """
         batches = BatchOptions.of(parsed)
         if parsed.no_seed_provided:
@@ -83,7 +84,7 @@ class GenerationOptions:
         return cls(
             GenerationConfig.from_namespace(parsed),
             batches,
-            named_options(parsed, given),
+            named_options(parsed, arguments),
             ast.literal_eval(parsed.model_overrides),
         )
 
@@ -358,10 +359,7 @@ def _attention(models: Sequence[BaseFairseqModel], is_needed: bool) -> Iterator[
 
 def check_generation(generation: GenerationConfig) -> None:
     """Raises InputError where numbers of beam search cannot be."""
-    for name, least in ("beam", 1), ("nbest", 1), ("no_repeat_ngram_size", 0):
-        value = getattr(generation, name)
-        if not isinstance(value, int) or value < least:
-            raise InputError(f"{name.replace('_', '-')} is {value}: give a whole number from {least} on")
+    check_whole_numbers(generation, beam=1, nbest=1, no_repeat_ngram_size=0)
     if not math.isfinite(generation.lenpen):
         raise InputError(f"lenpen is {generation.lenpen}: give a finite number; 1 leaves lengths as they are")
 

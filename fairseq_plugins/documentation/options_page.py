@@ -46,9 +46,9 @@ def page() -> str:
     lines += ["## Models", ""]
     for name, options in sorted(MODEL_DATACLASS_REGISTRY.items()):
         if is_ours(options):
-            own = [field for field in fields_of(options) if field.name not in of_layers]
-            lines += [f"### {name}", "", *options_table(own)]
-            if len(own) < len(fields_of(options)):
+            own_fields = [field for field in fields_of(options) if field.name not in of_layers]
+            lines += [f"### {name}", "", *options_table(own_fields)]
+            if len(own_fields) < len(fields_of(options)):
                 lines += ["The options of its [recurrent layers](#recurrent-layers) come to these.", ""]
     lines += ["## Architectures", "", "What `--arch` can be, and what it sets.", ""]
     columns = {

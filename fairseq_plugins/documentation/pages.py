@@ -48,7 +48,7 @@ def index(records: Sequence[Record], papers: dict[str, str]) -> str:
     counts = [sum(record.dataset == name for record in records) for name in names]
     columns = {
         "data set": [f"[{results_pages.title(name)}]({name}.md)" for name in names],
-        "systems": [str(len(each)) for each in systems],
+        "systems": [str(len(of_data_set)) for of_data_set in systems],
         "records": [f"{count:,}" for count in counts],
     }
     titles = [page.partition(": the paper's tables\n")[0].removeprefix("# ") for page in papers.values()]

@@ -5,23 +5,23 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 from ..checkpoints import architecture, read_checkpoint
 from ..decoding.prepared_data import PreparedData
 from . import processes
+from .run import Run
 
 _FIGURES = ("checkpoint", "entropy", "uniform", "gates", "warnings")
 
 
-def over_development_set(checkpoint: str, data: PreparedData, work: Path) -> dict[str, Any] | None:
+def over_development_set(checkpoint: str, data: PreparedData, run: Run) -> dict[str, Any] | None:
     """Runs ``fairseq-plugins analysis entropy``, which leaves its figure in the work folder.
 
     Args:
         checkpoint: of the model; several of them (``a.pt:b.pt``) are looked at no further
         data: the prepared data
-        work: the work folder; files go to ``analysis`` below it
+        run: whose model it is; files go to ``analysis`` in its folder
 
     Returns:
         ``entropy`` of each flow and ``uniform``, that of looking everywhere alike, in nats; ``gates``, the mean of each
@@ -35,7 +35,7 @@ def over_development_set(checkpoint: str, data: PreparedData, work: Path) -> dic
     # The protocol of models/shown_attention.py, asked for by name: experiments know no models.
     if not hasattr(ARCH_MODEL_REGISTRY[architecture(read_checkpoint(checkpoint))], "show_attention"):
         return None
-    output = work / "analysis" / "development_entropy"
+    output = run.folder / "analysis" / "development_entropy"
     command = [*processes.own_command("analysis", "entropy"), checkpoint, "--subset", "valid"]
     command += ["--data", str(data.folder), "--output", str(output)]
     if processes.run(command, lambda _: None, stderr=None if sys.stderr.isatty() else subprocess.STDOUT) != 0:

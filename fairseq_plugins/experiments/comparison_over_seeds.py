@@ -110,7 +110,7 @@ def compare_seeds(baseline: Group, system: Group, subset: str = "test") -> list[
                 if baseline.is_trained and system.is_trained:
                     interval, p_value = welch(first.values, second.values)
                 else:
-                    interval, p_value = student([each.difference for each in seeds])
+                    interval, p_value = student([seed.difference for seed in seeds])
             comparisons.append(
                 SeedsComparison(column, first, second, seeds, interval, p_value, together.get(column.key))
             )

@@ -363,8 +363,8 @@ def _composed(text: str) -> yaml.Node | None:
     return yaml.compose(text, Loader=yaml.SafeLoader)
 
 
-def _section(node: yaml.Node, path: Path, known: Iterable[str] | None) -> Section:
-    return {key: _value(value, path, key) for key, value in _entries(node, path, known, "key")}
+def _section(node: yaml.Node, path: Path, names: Iterable[str] | None) -> Section:
+    return {key: _value(value, path, key) for key, value in _entries(node, path, names, "key")}
 
 
 def _files(node: yaml.Node, path: Path) -> list[Path]:
@@ -380,8 +380,8 @@ def _files(node: yaml.Node, path: Path) -> list[Path]:
     return files
 
 
-def _entries(node: yaml.Node, path: Path, known: Iterable[str] | None, kind: str) -> list[tuple[str, yaml.Node]]:
-    """The items of a mapping, each key once and, unless ``known`` is None, one of ``known``."""
+def _entries(node: yaml.Node, path: Path, names: Iterable[str] | None, kind: str) -> list[tuple[str, yaml.Node]]:
+    """The items of a mapping, each key once and, unless ``names`` is None, one of ``names``."""
     if not isinstance(node, yaml.MappingNode):
         raise InputError(f"{path}, line {node.start_mark.line + 1}: 'name: value' was expected here")
     entries: dict[str, yaml.Node] = {}
@@ -389,8 +389,8 @@ def _entries(node: yaml.Node, path: Path, known: Iterable[str] | None, kind: str
         place = f"{path}, line {key.start_mark.line + 1}"
         if not isinstance(key, yaml.ScalarNode):
             raise InputError(f"{place}: the name of a {kind} was expected here")
-        if known is not None and key.value not in known:
-            raise InputError(f"{place}: unknown {kind} '{key.value}'{nearest_or_all(key.value, known)}")
+        if names is not None and key.value not in names:
+            raise InputError(f"{place}: unnames {kind} '{key.value}'{nearest_or_all(key.value, names)}")
         if key.value in entries:
             raise InputError(f"{place}: {kind} '{key.value}' is here for the second time")
         entries[key.value] = value

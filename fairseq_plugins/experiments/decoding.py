@@ -489,7 +489,7 @@ def decoding_of(metric: Metric) -> Decoding:
     """How what a metric scores is made.
 
     Raises:
-        InputError: the metric names a way that there is not.
+        InputError: the metric names a way of decoding that does not exist.
     """
     if metric.decoding not in DECODINGS:
         raise InputError(

@@ -15,7 +15,7 @@ from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoi
 from ..command_parser import CommandParser
 from ..errors import InputError
 from ..files import locked
-from ..scoring.metrics import Metric, metrics_of
+from ..scoring.metrics import BUILT_IN, Metric, metrics_of
 from ..terminal import table
 from . import configuration as configurations
 from . import fairseq_commands, recorded_runs
@@ -84,8 +84,7 @@ def parser() -> CommandParser:
         "--metrics",
         default="",
         metavar="NAME[,NAME]",
-        help="what the outputs are scored by instead: bleu, chrf (chrF++), ter, rouge, rouge_lsum, exact_match, cer; "
-        "answers, squad",
+        help=f"what the outputs are scored by instead, of those that fit the data: {', '.join(BUILT_IN)}",
     )
     options.add_argument(
         "--record",
@@ -163,7 +162,7 @@ def main(arguments: Sequence[str]) -> None:
         row["paper"] = paper_cell(metric, paper, name)
     print(table([{**row, "sentences/s": scores["decode_sentences_per_second"]}]))
     print("\n".join([*(line for scored in metrics for line in explanations(scored, scores)), *remarks]))
-    attention = over_development_set(checkpoint, data, run.folder)
+    attention = over_development_set(checkpoint, data, run)
     if attention is not None:
         run.update(attention=attention)
     for warning in [*decoded.warnings, *(attention["warnings"] if attention is not None else ())]:

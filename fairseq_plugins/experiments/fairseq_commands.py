@@ -417,9 +417,9 @@ def _parser(kind: str, section: Section, extra: Sequence[str] = ()) -> argparse.
     def error(message: str) -> NoReturn:
         match = re.match(r"argument (?:-\w/)?--([\w-]+)", message)
         if choice := re.fullmatch(r"(argument .*): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL):
-            known = [name.strip("' ") for name in choice[3].split(",")]
+            choices = [name.strip("' ") for name in choice[3].split(",")]
             key = match[1] if match else ""
-            message = f"{choice[1]}: there is no '{choice[2]}'{_choices(key, choice[2], known)}"
+            message = f"{choice[1]}: there is no '{choice[2]}'{_choices(key, choice[2], choices)}"
         # What fairseq reads a value with has no name that says anything.
         message = message.replace("invalid <lambda> value", "invalid value")
         value = section.get(match[1]) if match and option(extra, f"--{match[1]}") is None else None
@@ -429,16 +429,16 @@ def _parser(kind: str, section: Section, extra: Sequence[str] = ()) -> argparse.
     return parser
 
 
-def _nearest_option(kind: str, name: str, known: Iterable[str]) -> str:
-    return nearest(name, known) or f"; 'fairseq-{kind} --help' lists them"
+def _nearest_option(kind: str, name: str, options: Iterable[str]) -> str:
+    return nearest(name, options) or f"; 'fairseq-{kind} --help' lists them"
 
 
-def _choices(key: str, name: str, known: Iterable[str]) -> str:
+def _choices(key: str, name: str, choices: Iterable[str]) -> str:
     """What can be chosen by an option instead of a ``name`` that it does not know."""
     if key == "arch":
         # Of which fairseq has too many.
-        return f"{nearest(name, known, 3)}; 'fairseq-plugins options' lists ours"
-    return nearest_or_all(name, known, 3)
+        return f"{nearest(name, choices, 3)}; 'fairseq-plugins options' lists ours"
+    return nearest_or_all(name, choices, 3)
 
 
 def _options(kind: str, section: Section, extra: Sequence[str]) -> dict[str, argparse.Action]:

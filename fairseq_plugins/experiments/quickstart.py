@@ -370,10 +370,10 @@ def next_commands(name: str, work: Path) -> list[tuple[str, str]]:
     """
     task, here = TASKS[name], Path(os.path.relpath(work))
     system = next(iter(task.systems))
-    model, own = here / task.systems[system], here / "own_text"
+    model, own_text = here / task.systems[system], here / "own_text"
     text, program = shown([task.typed[0]]), [*own_command(task.program or "generate-text"), str(model)]
-    _, prepare = builtin_corpus(name, here / "text", own / "data", task.preparation)
-    train = [*own_command("train"), preset(task, system), "--work", own / model.name, "--data", own / "data"]
+    _, prepare = builtin_corpus(name, here / "text", own_text / "data", task.preparation)
+    train = [*own_command("train"), preset(task, system), "--work", own_text / model.name, "--data", own_text / "data"]
     steps = [
         (
             "a text of your own",

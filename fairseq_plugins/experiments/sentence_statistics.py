@@ -55,8 +55,8 @@ def beside(path: Path) -> dict[str, np.ndarray]:
     if not file.exists():
         return {}
     try:
-        with np.load(file) as found:
-            arrays = {name.removeprefix(SET): found[name] for name in found.files}
+        with np.load(file) as archive:
+            arrays = {name.removeprefix(SET): archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"{file}: not statistics of sentences ({error}); record the run again") from None
     return {name: rows.astype(np.int64) if rows.dtype.kind in "iu" else rows for name, rows in arrays.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -116,10 +117,9 @@ def main(arguments: Sequence[str]) -> None:
     parsed = fairseq_commands.train_command(configuration, data, work, options.gpus, extra, options.processes)
     command = parsed.words
     check_evaluation(configuration, data)
-    number = fairseq_commands.process_count(command)
     last = work / "checkpoints" / "checkpoint_last.pt"
     if options.restart or newest_readable_checkpoint(last.parent) is None:
-        check_first_model(configuration, command)
+        check_first_model(configuration, parsed.options.finetune_from_model)
     # What is refused leaves the work folder as it was, and --restart deletes nothing for it.
     data.verify_training()
     record = training_identity.TrainingIdentity.of(parsed.options, data)
@@ -139,9 +139,9 @@ def main(arguments: Sequence[str]) -> None:
                 kernels = begun.kernels or kernels
         training = Training(run, configuration, data, parsed, record.git_revision, kernels)
         print(processes.shown(command), flush=True)
-        if note := fairseq_commands.share_of(configuration, extra, number).note:
+        if note := fairseq_commands.share_of(configuration, extra, parsed.options.distributed_world_size).note:
             print(note, flush=True)
-        ended = None if resumed is None else end_of(read_checkpoint(last), command)
+        ended = None if resumed is None else end_of(read_checkpoint(last), parsed.options)
         if ended is not None:
             print(f"{last}: {ended}", flush=True)
         else:
@@ -250,13 +250,12 @@ def make_resumable(last: Path, arch: str) -> dict[str, Any] | None:
     return training_results(checked_checkpoint(last, arch))
 
 
-def check_first_model(configuration: Configuration, command: Sequence[str]) -> None:
-    """Looks before a training for the model that it starts from, if any.
+def check_first_model(configuration: Configuration, path: str | None) -> None:
+    """Looks before a training for the model that it starts from, if any: ``--finetune-from-model``.
 
     Raises:
         InputError: there is no such file.
     """
-    path = fairseq_commands.option(command, "--finetune-from-model")
     if path and not Path(path).is_file():
         said = configuration.train.get("finetune-from-model")
         place = f"{said.place}: " if said and said.text == path else ""
@@ -274,14 +273,14 @@ def named_kernels(kernels: dict[str, str]) -> dict[str, str]:
     return {BACKEND_VARIABLE: naming(kernels)} if kernels and not os.environ.get(BACKEND_VARIABLE) else {}
 
 
-def end_of(checkpoint: dict[str, Any], command: Sequence[str]) -> str | None:
-    """In words, by which limit a training has ended that is to go on from a checkpoint; None where it has not.
+def end_of(checkpoint: dict[str, Any], options: argparse.Namespace) -> str | None:
+    """In words, by which limit among fairseq-train's options a training has ended; None where it goes on from its
+    checkpoint.
 
     fairseq would see it too, after it has read all data.
     """
-    most, patience = (int(fairseq_commands.option(command, name) or 0) for name in ("--max-update", "--patience"))
-    hours = float(fairseq_commands.option(command, "--stop-time-hours") or 0)
-    return reached_limit(updates(checkpoint), checkpoint["extra_state"], most, patience, hours)
+    limits = options.max_update, options.patience, options.stop_time_hours
+    return reached_limit(updates(checkpoint), checkpoint["extra_state"], *limits)
 
 
 def logged_parameters(log: Path) -> int | None:

@@ -21,7 +21,7 @@ from . import fairseq_commands, provenance
 RECORD = "training.json"
 FORMAT = 1
 
-# What may be otherwise when a training goes on. The device's group of options is not looked at either.
+# What may differ when a training goes on. The device's group of options is not looked at either.
 _LIMITS = {"max_update", "max_epoch", "patience", "stop_time_hours", "stop_min_lr"}
 _KEPT = {"keep_interval_updates", "keep_interval_updates_pattern", "keep_last_epochs", "keep_best_checkpoints"}
 _WORKERS = {"num_workers", "data_buffer_size", "write_checkpoints_asynchronously"}
@@ -126,7 +126,7 @@ class TrainingIdentity:
         write_json(work / RECORD, asdict(self))
 
     def differences(self, other: TrainingIdentity, command: Sequence[str] = ()) -> list[str]:
-        """In words, what would be trained otherwise by ``other``, whose ``command`` is given.
+        """In words, what ``other``, whose ``command`` is given, would train differently.
 
         An option that this record does not know came later, and had its default so far: it counts where the command
         has it.
@@ -182,8 +182,8 @@ def agree(work: Path, record: TrainingIdentity, command: Sequence[str]) -> Train
         )
     if differing := begun.differences(record, command):
         raise InputError(
-            f"{work} was started otherwise: {'; '.join(differing)}; give another --work, or --restart to delete "
-            f"what was trained there"
+            f"{work} was started with different options or data: {'; '.join(differing)}; give another --work, or "
+            f"--restart to delete what was trained there"
         )
     if begun.git_revision != record.git_revision:
         print(f"note: this training was started with revision {begun.git_revision}", flush=True)

@@ -77,7 +77,7 @@ class ExportedDoublePath(ExportedModel):
             outputs[name] = result.output
             flows += result.attention.values()
             after |= {f"{name}.{key}": value for key, value in form.flat(result.states).items()}
-        output, _ = fuse(decoder.gate, outputs, own=next(iter(outputs)))
+        output, _ = fuse(decoder.gate, outputs, reader=next(iter(outputs)))
         log_probabilities = F.log_softmax(decoder.output_layer(output), dim=-1)
         attention = torch.stack(flows).mean(0) if len(flows) > 1 else flows[0]
         return Stepped(by_beam(log_probabilities.squeeze(1), tokens), by_beam(attention.squeeze(1), tokens), after)

@@ -73,13 +73,13 @@ class Loop(nn.Module):
         self.states, self.reads = [Row.of(part, 1) for part in start], [Row.of(part, 2) for part in read]
         if not torch.onnx.is_in_onnx_export():
             return self._run(start, read, is_real)
-        given, _ = self.step(tuple(part[0] for part in read), start)
+        outputs, _ = self.step(tuple(part[0] for part in read), start)
         parts = torch.onnx.ops.symbolic_multi_out(
             LOOP,
             [*start, *read, is_real],
             {"name": self.name},
-            dtypes=[part.dtype for part in (*start, *given)],
-            shapes=[*(part.shape for part in start), *((is_real.size(0), *part.shape) for part in given)],
+            dtypes=[part.dtype for part in (*start, *outputs)],
+            shapes=[*(part.shape for part in start), *((is_real.size(0), *part.shape) for part in outputs)],
             version=1,
         )
         return tuple(parts[: len(start)]), tuple(parts[len(start) :])
@@ -90,14 +90,14 @@ class Loop(nn.Module):
 
     def _run(self, state: RecurrentState, read: Tensors, is_real: Tensor) -> tuple[RecurrentState, Tensors]:
         body, steps = self.body(), range(is_real.size(0))
-        given = []
+        outputs = []
         for t in reversed(steps) if self.is_backward else steps:
             parts = body(*state, *(part[t] for part in read), is_real[t])
             state = parts[: len(state)]
-            given.append(parts[len(state) :])
+            outputs.append(parts[len(state) :])
         if self.is_backward:
-            given.reverse()
-        return state, tuple(map(torch.stack, zip(*given, strict=True)))
+            outputs.reverse()
+        return state, tuple(map(torch.stack, zip(*outputs, strict=True)))
 
 
 class LoopBody(nn.Module):
@@ -113,9 +113,9 @@ class LoopBody(nn.Module):
         the step gives."""
         states = len(self.loop.states)
         before, read, is_real = tensors[:states], tensors[states:-1], tensors[-1]
-        given, after = self.loop.step(read, before)
+        outputs, after = self.loop.step(read, before)
         kept = [
             torch.where(is_real.view(-1, *[1] * (new.dim() - 1)), new, old)
             for new, old in zip(after, before, strict=True)
         ]
-        return (*kept, *given)
+        return (*kept, *outputs)

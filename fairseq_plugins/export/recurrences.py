@@ -49,9 +49,9 @@ class ExportedNetwork(RecurrentNetwork[RecurrentState]):
         """One step: see :data:`StepFunction`."""
         raise NotImplementedError
 
-    def output(self, x: Tensor, given: Tensors) -> Tensor:
+    def output(self, x: Tensor, step_outputs: Tensors) -> Tensor:
         """The layer's output (..., output_size) of x (..., D) and what steps gave (..., any)."""
-        return given[0]
+        return step_outputs[0]
 
     def forward(
         self,
@@ -63,8 +63,8 @@ class ExportedNetwork(RecurrentNetwork[RecurrentState]):
         """See :meth:`.RecurrentNetwork.forward`; but it is the output that goes backwards, not x."""
         is_real = _real(x, lengths)
         start = self.initial_state(x.size(1)) if state is None else state
-        final, given = self.loop(start, self.read(x), is_real)
-        return RecurrentOutput(self.output(x, given) * is_real, final, {})
+        final, step_outputs = self.loop(start, self.read(x), is_real)
+        return RecurrentOutput(self.output(x, step_outputs) * is_real, final, {})
 
     def summaries(self, result: RecurrentOutput, lengths: Tensor | None) -> list[Tensor]:
         return [result.output[0]] if self.is_backward else super().summaries(result, lengths)
@@ -73,8 +73,8 @@ class ExportedNetwork(RecurrentNetwork[RecurrentState]):
         return []
 
     def step(self, x: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
-        given, state = self.step_of(self.read(x), state)
-        return self.output(x, given), state
+        step_outputs, state = self.step_of(self.read(x), state)
+        return self.output(x, step_outputs), state
 
 
 class Cell(nn.Module):
@@ -213,8 +213,8 @@ class ExportedConnectedRNN(ExportedNetwork):
             newest = torch.cat([newest, history[:, :-1]], dim=1)
         return (hidden,), (newest, *rolled[1:])
 
-    def output(self, x: Tensor, given: Tensors) -> Tensor:
-        [hidden] = given
+    def output(self, x: Tensor, step_outputs: Tensors) -> Tensor:
+        [hidden] = step_outputs
         if not self.specification.has_attention:
             return hidden.squeeze(-2)
         projected = F.linear(hidden, self.attention_hidden) + F.linear(x, self.attention_input).unsqueeze(-2)
@@ -254,8 +254,8 @@ class ExportedHierarchicalRNN(ExportedNetwork):
         after = self.step_function(read[0], HierarchicalMultiscaleState(*state, *self._no_boundaries(state)))
         return (after.hidden,), tuple(after)[: len(state)]
 
-    def output(self, x: Tensor, given: Tensors) -> Tensor:
-        return self.layer._output(given[0])
+    def output(self, x: Tensor, step_outputs: Tensors) -> Tensor:
+        return self.layer._output(step_outputs[0])
 
     def initial_state(self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None) -> RecurrentState:
         # With one level there is no boundary, and ONNX has no use for tensors of no width.

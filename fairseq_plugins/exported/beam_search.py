@@ -44,10 +44,7 @@ class SearchOptions:
     unknown_penalty: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in ("beam", 1), ("no_repeat_ngram_size", 0):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise InputError(f"{name.replace('_', '-')} is {value}: give a whole number from {least} on")
+        check_whole_numbers(self, beam=1, no_repeat_ngram_size=0)
         if not math.isfinite(self.length_penalty):
             raise InputError(f"length-penalty is {self.length_penalty}: give a finite number; 1 leaves lengths alone")
 
@@ -59,6 +56,14 @@ class SearchOptions:
             longest: that the model takes.
         """
         return min(int(self.max_len_a * source_tokens + self.max_len_b), longest - 1)
+
+
+def check_whole_numbers(options: object, **least: int) -> None:
+    """Raises InputError where a field of options is no whole number, or below the least that it may be."""
+    for name, smallest in least.items():
+        value = getattr(options, name)
+        if not isinstance(value, int) or value < smallest:
+            raise InputError(f"{name.replace('_', '-')} is {value}: give a whole number from {smallest} on")
 
 
 class Hypothesis(NamedTuple):

@@ -123,6 +123,6 @@ class ExportedLanguageModel:
 
     def _read(self, tokens: Array, states: dict[str, Value]) -> tuple[Array, dict[str, Value]]:
         """Log-probabilities (1, T, V) after each of tokens (1, T), and the states after them."""
-        given = self._graph.run({"tokens": np.ascontiguousarray(tokens), **states})
-        log_probabilities = given.pop("log_probabilities").numpy()
-        return log_probabilities, {name.replace("next.", "state.", 1): part for name, part in given.items()}
+        outputs = self._graph.run({"tokens": np.ascontiguousarray(tokens), **states})
+        log_probabilities = outputs.pop("log_probabilities").numpy()
+        return log_probabilities, {name.replace("next.", "state.", 1): part for name, part in outputs.items()}

@@ -168,8 +168,10 @@ class ExportedTranslationModel:
         ]
         places = [place for place, result in enumerate(results) if result.source and not result.is_too_long]
         for batch in batches(places, [len(tokens) for tokens in numbers], BATCH_TOKENS):
-            found = search(self, [numbers[place] for place in batch], options, need_attention or replaces_unknown)
-            for place, hypotheses in zip(batch, found, strict=True):
+            hypotheses_of_batch = search(
+                self, [numbers[place] for place in batch], options, need_attention or replaces_unknown
+            )
+            for place, hypotheses in zip(batch, hypotheses_of_batch, strict=True):
                 results[place].translations.extend(
                     self._translation(hypothesis, results[place].source, need_attention, replaces_unknown)
                     for hypothesis in hypotheses[:count]
@@ -213,13 +215,13 @@ class ExportedTranslationModel:
             feed["position"] = np.array(position)
         feed |= {"changed": changed, "changes": changes, "candidates": np.array([candidates])}
         wanted = ["scores", "candidate_tokens", "end_scores", *["attention"] * need_attention]
-        given = self._step.run(feed, [*wanted, *self._states])
+        outputs = self._step.run(feed, [*wanted, *self._states])
         return Chosen(
-            given["scores"].numpy(),
-            given["candidate_tokens"].numpy(),
-            given["end_scores"].numpy(),
-            given["attention"].numpy() if need_attention else None,
-            {_STATE + name.removeprefix(_NEXT): given[name] for name in self._states},
+            outputs["scores"].numpy(),
+            outputs["candidate_tokens"].numpy(),
+            outputs["end_scores"].numpy(),
+            outputs["attention"].numpy() if need_attention else None,
+            {_STATE + name.removeprefix(_NEXT): outputs[name] for name in self._states},
         )
 
     def keep(self, memory: dict[str, Value], sentences: Array) -> dict[str, Value]:

@@ -54,12 +54,12 @@ def backends_on_gpus() -> dict[str, str]:
     Raises:
         InputError: FAIRSEQ_PLUGINS_BACKEND names no backend.
     """
-    known = verdicts.of_this_machine()
+    machine_verdicts = verdicts.of_this_machine()
     backends = {}
     for operation in _OPERATIONS:
         named = dispatch.named_backend(operation)
         has_it = any(backend.name == named for backend in dispatch.OPERATIONS[operation])
-        backends[operation] = named if named and has_it else verdicts.fastest(known, operation)
+        backends[operation] = named if named and has_it else verdicts.fastest(machine_verdicts, operation)
     return backends
 
 

@@ -47,8 +47,8 @@ _unkept: dict[str, Verdicts] = {}
 
 def fastest(verdicts: Verdicts | None, operation: str) -> str:
     """The fastest backend of those that are right; :data:`FALLBACK` where none is."""
-    known = (verdicts or {}).get(operation, {})
-    seconds = {name: verdict.seconds for name, verdict in known.items() if verdict.seconds is not None}
+    backends = (verdicts or {}).get(operation, {})
+    seconds = {name: verdict.seconds for name, verdict in backends.items() if verdict.seconds is not None}
     return min(seconds, key=seconds.__getitem__, default=FALLBACK)
 
 

@@ -258,7 +258,7 @@ class DoublePathDecoder(FairseqIncrementalDecoder):
             self.set_incremental_state(incremental_state, "decoder", cached)
 
         outputs = {name: result.output for name, result in results.items()}
-        output, shares = fuse(self.gate, outputs, own=next(iter(outputs)))
+        output, shares = fuse(self.gate, outputs, reader=next(iter(outputs)))
         flows = _attention_flows(results)
         extra: dict[str, Any] = {"attn": [torch.stack(list(flows.values())).mean(0) if need_attn else None]}
         if need_attention_flows:

@@ -87,9 +87,9 @@ def layer_details_of(model: BaseFairseqModel, src_tokens: Tensor, detail: str) -
         the lowest layer first, forwards and backwards in turn; empty where the layers have no such detail.
     """
     details = model.show_layer_details(src_tokens) if isinstance(model, ShowsLayerDetails) else {}
-    found = []
+    layer_details = []
     for name, value in details.items():
         networks, layer, part = name.split(".", 2)
         if part == detail:
-            found.append(LayerDetail(int(layer) + 1, _DIRECTIONS[networks], value))
-    return found
+            layer_details.append(LayerDetail(int(layer) + 1, _DIRECTIONS[networks], value))
+    return layer_details

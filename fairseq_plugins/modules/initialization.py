@@ -44,7 +44,7 @@ def glorot_(network: nn.Module) -> None:
             continue
         is_any_started = True
     if not is_any_started:
-        raise ValueError("TensorFlow 1 has no such layer, whose start it could take")
+        raise ValueError("TensorFlow 1 has no such layer to take a start from")
 
 
 def _start(cell: str, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:

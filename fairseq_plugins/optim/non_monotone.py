@@ -52,14 +52,14 @@ class NonMonotone(FairseqLRScheduler):
     def __init__(self, cfg: NonMonotoneConfig, optimizer: FairseqOptimizer) -> None:
         super().__init__(cfg, optimizer)
         if cfg.non_monotone_interval < 0:
-            raise InputError(f"--non-monotone-interval is at least 0, not {cfg.non_monotone_interval}")
+            raise InputError(f"--non-monotone-interval must be 0 or more, not {cfg.non_monotone_interval}")
         self._losses: list[float] = []
         self._lr = cfg.lr[0]
         self._averages = str(cfg.when_non_monotone) == "average"
         if self._averages:
             averaged = averaged_optimizer(optimizer)
             if averaged is None:
-                raise InputError("--lr-scheduler non_monotone needs --optimizer asgd, which it has average")
+                raise InputError("--lr-scheduler non_monotone needs --optimizer asgd, whose weights it averages")
             averaged.wait_to_average()
         elif cfg.stop_min_lr < 0:
             raise InputError("--when-non-monotone stop needs --stop-min-lr 0, or the training would not end")

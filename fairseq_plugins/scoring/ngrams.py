@@ -29,7 +29,7 @@ def ngram_log_probabilities(train: Sequence[str], test: Sequence[str], order: in
     model.fit([everygrams([END, *stream] if order > 1 else stream, max_len=order)])
     history = [END]
     probabilities: dict[tuple[str, ...], float] = {}
-    found = []
+    log_probabilities = []
     for line in test:
         values = []
         for token in _tokens(line):
@@ -39,8 +39,8 @@ def ngram_log_probabilities(train: Sequence[str], test: Sequence[str], order: in
                 probabilities[ngram] = math.log(probability) if probability > 0 else -math.inf
             values.append(probabilities[ngram])
             history.append(token)
-        found.append(values)
-    return found
+        log_probabilities.append(values)
+    return log_probabilities
 
 
 def _tokens(line: str) -> Iterator[str]:

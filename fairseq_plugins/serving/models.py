@@ -119,8 +119,8 @@ class ServedModels:
             text: any.
             target: that models have to have; None for any.
         """
-        known = None if target is None else _known(target, self.targets)
-        sources = list(dict.fromkeys(model.source for model in self.models if known is None or model.target == known))
+        code = None if target is None else _known(target, self.targets)
+        sources = list(dict.fromkeys(model.source for model in self.models if code is None or model.target == code))
         probabilities = dict(_detector().rank(text))
         rows = [(source, round(100 * float(probabilities.get(source, 0)), 1)) for source in sources]
         return sorted(rows, key=lambda row: -row[1])

@@ -96,16 +96,16 @@ class Scores(Measure):
         return next(iter(self._columns.values())).key
 
     def figures_of(self, flow: str | None, variant: str | None, run: Run, small: bool) -> dict[str, float]:
-        found = run.results
+        results = run.results
         if not self._has_several_sets:
-            return {name: found[column.key] for name, column in self._columns.items()}
+            return {name: results[column.key] for name, column in self._columns.items()}
         if variant is not None:
             names = ("test",) if small else self.sets
-            return {name: found["subsets"][f"{name} with {variant}"][self._first] for name in names}
+            return {name: results["subsets"][f"{name} with {variant}"][self._first] for name in names}
         if small:
-            return {"test": found[self._first]}
+            return {"test": results[self._first]}
         split_of = run.required_data.preparation.split_of
-        sets = {name: found if split_of(name) == "test" else found["subsets"][name] for name in self.sets}
+        sets = {name: results if split_of(name) == "test" else results["subsets"][name] for name in self.sets}
         return {name: scores[self._first] for name, scores in sets.items()}
 
     def notes(self, run: Run) -> list[str]:

@@ -156,7 +156,7 @@ def test_json_lines_columns_by_number_pairs_and_tags(tmp_path: Path) -> None:
         ([*ROWS, ("a", "tab", "no")], ROWS, "train.tsv, line 7: the line has 3 columns, and the first line 2; a text"),
         ([*ROWS, ("x", "")], ROWS, "train.tsv, line 7: the label '' is no word"),
         ([(text, "one") for text, _ in ROWS], [("x", "one")], "every training text has the label 'one'"),
-        (ROWS, [("a <pad> b", "no")], "test.tsv, line 2: '<pad>' is a symbol of fairseq's own: write it otherwise"),
+        (ROWS, [("a <pad> b", "no")], "test.tsv, line 2: '<pad>' is a symbol of fairseq's own: write it differently"),
         ([*ROWS, ("a </s>", "no")], ROWS, "train.tsv, line 7: '</s>' is a symbol of fairseq's own"),
         ([*ROWS, ("a", "<unk>")], ROWS, "train.tsv, line 7: the label '<unk>' is a symbol of fairseq's own"),
     ],
@@ -209,7 +209,7 @@ def test_other_bad_input(tmp_path: Path) -> None:
     assert "train.tsv, line 2: 1 tags for 2 tokens; every token has one tag" in message
     table(train, [("a b", "x", "N <s>"), ("a", "y", "N")], ("text", "label", "tags"))
     message = error_of("--text", "text", "--label", "label", "--tags", "tags", "--valid", train)
-    assert message == f"{train}, line 2: '<s>' is a symbol of fairseq's own: write it otherwise"
+    assert message == f"{train}, line 2: '<s>' is a symbol of fairseq's own: write it differently"
     table(train, ROWS)
     common = ["--text", "text", "--label", "label"]
     assert error_of(*common, "--words", 4) == "a dictionary of 4 types has no words: 4 are fairseq's own"

@@ -109,7 +109,7 @@ def test_fairseq_reads_all_characters(texts: Path) -> None:
         ({"valid": "the cät\n"}, {"units": "characters", "unknown_words": []}, "valid.txt, line 1: the character 'ä'"),
         ({"train": "a b\na\tb\n"}, {"units": "characters", "keeps_spaces": True}, r"train.txt, line 2: .* U\+0009"),
         ({"valid": "a\u00a0b\n"}, {"units": "characters", "keeps_spaces": True}, r"valid.txt, line 1: .* U\+00A0"),
-        ({"train": f"a{SPACE}b\n"}, {"units": "characters"}, r"train.txt, line 1: .* U\+2581 .*write it otherwise"),
+        ({"train": f"a{SPACE}b\n"}, {"units": "characters"}, r"train.txt, line 1: .* U\+2581 .*write it differently"),
         ({}, {"keeps_spaces": True}, "spaces are kept among characters that no tokenizer has changed"),
         ({"train": "a\nb </s> c\n"}, {}, "train.txt, line 2: '</s>' is a symbol of fairseq's own"),
         ({"test": ""}, {}, "test.txt is empty"),

@@ -231,7 +231,7 @@ def test_numbers_that_cannot_be(model: LanguageModel, options: dict[str, float],
 
 @pytest.mark.parametrize("symbol", ["<s>", "<pad>", "</s>"])
 def test_symbols_of_fairseqs_own(model: LanguageModel, symbol: str) -> None:
-    message = f"my text, line 2: '{symbol}' is a symbol of fairseq's own: write it otherwise"
+    message = f"my text, line 2: '{symbol}' is a symbol of fairseq's own: write it differently"
     with pytest.raises(InputError, match=f"^{message}$"):
         model.encoded(["ba di", f"ba {symbol} di"], "my text")
     with pytest.raises(InputError, match="the prompt, line 1: .* fairseq's own"):

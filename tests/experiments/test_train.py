@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from fairseq import options as fairseq_options
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
@@ -97,7 +98,8 @@ def test_many_updates_are_easy_to_read() -> None:
 def test_a_training_has_ended_by_a_limit(options: list[str], reason: str | None) -> None:
     extra_state = {"early_stopping": {"best": 3.5, "num_runs": 2}, "previous_training_time": torch.tensor(5400.0)}
     checkpoint = {"optimizer_history": [{"num_updates": 100}], "extra_state": extra_state}
-    assert train.end_of(checkpoint, ["fairseq-train", *options]) == reason
+    parsed, _ = fairseq_options.get_training_parser().parse_known_args(options)
+    assert train.end_of(checkpoint, parsed) == reason
 
 
 def test_the_model_that_a_training_starts_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,14 +107,14 @@ def test_the_model_that_a_training_starts_from(tmp_path: Path, monkeypatch: pyte
     configuration = configurations.load(CONFIGURATIONS / "ptb" / "awd_lstm_finetuned.yaml")
     path = configuration.train["finetune-from-model"].text
     with pytest.raises(InputError) as raised:
-        train.check_first_model(configuration, ["fairseq-train", "--finetune-from-model", path])
+        train.check_first_model(configuration, path)
     told = f"awd_lstm_finetuned.yaml, line 13: --finetune-from-model {path}: no such file here; train that model first,"
     assert told in str(raised.value)
     with pytest.raises(InputError, match="^--finetune-from-model other.pt: no such file here;"):
-        train.check_first_model(configuration, ["fairseq-train", "--finetune-from-model", "other.pt"])
+        train.check_first_model(configuration, "other.pt")
     (tmp_path / "other.pt").touch()
-    train.check_first_model(configuration, ["fairseq-train", "--finetune-from-model", "other.pt"])
-    train.check_first_model(configuration, ["fairseq-train"])
+    train.check_first_model(configuration, "other.pt")
+    train.check_first_model(configuration, None)
 
 
 def test_results_keep_what_others_wrote(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A work folder is of one training: what it was started with, and what may be otherwise when it goes on."""
+"""A work folder is of one training: what it was started with, and what may differ when it goes on."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def begun(tmp_path: Path, record_of_model: TrainingIdentity) -> TrainingIdentity
         (["--lr-scheduler", "inverse_sqrt"], ["--lr-scheduler fixed, not inverse_sqrt"]),
     ],
 )
-def test_what_may_be_otherwise(
+def test_what_may_differ(
     begun: TrainingIdentity, tmp_path: Path, data: PreparedData, extra: list[str], differing: list[str]
 ) -> None:
     found = begun.differences(record(tmp_path, data, *extra), extra)
@@ -171,7 +171,7 @@ def test_a_finished_training_is_not_taken_for_another(
     run_train(work, data)
     assert f"{TINY_UPDATES} updates were done before" in capsys.readouterr().out
     before = {path: path.read_bytes() for path in work.rglob("*") if path.is_file()}
-    expected = r"was started otherwise: --encoder-hidden-size 16, not 32; .*another --work, or --restart"
+    expected = r"was started with different options or data: --encoder-hidden-size 16, not 32; .*--work, or --restart"
     with pytest.raises(InputError, match=expected):
         run_train(work, data, "--encoder-hidden-size", "32")
     (data.folder / "bin" / "dict.en.txt").write_text("c 1\n", encoding="utf-8")

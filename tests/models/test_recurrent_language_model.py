@@ -393,7 +393,7 @@ def model_of_all_parameters() -> torch.nn.Module:
         ({"reads_streams": True}, "say --task streaming_language_modeling"),
         (
             {"initialization": "glorot", "recurrent_layer": "mc_rnn"},
-            "--recurrent-layer mc_rnn: TensorFlow 1 has no such layer, .*; give --initialization layers",
+            "--recurrent-layer mc_rnn: TensorFlow 1 has no such layer to take a start from; give --initialization",
         ),
     ],
 )

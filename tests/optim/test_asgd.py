@@ -122,7 +122,7 @@ def test_what_does_not_go_together() -> None:
     sgd = SGD(type("Options", (), {"lr": [1.0], "momentum": 0.0, "weight_decay": 0.0}), [nn.Parameter(torch.ones(1))])
     with pytest.raises(InputError, match="non_monotone needs --optimizer asgd"):
         schedule(sgd)
-    with pytest.raises(InputError, match="--non-monotone-interval is at least 0, not -1"):
+    with pytest.raises(InputError, match="--non-monotone-interval must be 0 or more, not -1"):
         schedule(make([1.0])[1], non_monotone_interval=-1)
     with pytest.raises(InputError, match="needs --stop-min-lr 0"):
         schedule(make([1.0])[1], when_non_monotone="stop")

@@ -258,7 +258,7 @@ def test_only_truncated_checkpoints(trained: Trained, tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_of_another_architecture(trained: Trained, tmp_path: Path) -> None:
-    expected = "a checkpoint of 'mc_rnn_2_iwslt_de_en', but 'rnnsearch_iwslt_de_en' is what is asked for"
+    expected = "a checkpoint of 'mc_rnn_2_iwslt_de_en', but 'rnnsearch_iwslt_de_en' was asked for"
     with pytest.raises(InputError, match=expected):
         train.main([*trained.arguments(), "--gpus", "0", "--arch", "rnnsearch_iwslt_de_en"])
     other = trained.configuration.with_name("other.yaml")

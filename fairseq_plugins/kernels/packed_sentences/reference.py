@@ -42,11 +42,11 @@ def attention(
 
 def windows(x: Tensor, offsets: Tensor, width: int, before: int) -> Tensor:
     """As :func:`fairseq_plugins.kernels.packed_sentences.windows`."""
-    found = [x.new_zeros(0, width * x.size(1))]
+    rows_of_windows = [x.new_zeros(0, width * x.size(1))]
     for rows in _sentences(offsets):
         padded = F.pad(x[rows], (0, 0, before, width - 1 - before))
-        found += [padded[i : i + width].flatten().unsqueeze(0) for i in range(rows.stop - rows.start)]
-    return torch.cat(found)
+        rows_of_windows += [padded[i : i + width].flatten().unsqueeze(0) for i in range(rows.stop - rows.start)]
+    return torch.cat(rows_of_windows)
 
 
 def _sentences(offsets: Tensor) -> Iterator[slice]:

@@ -240,7 +240,7 @@ class _ConvolutionalDecoderLayer(nn.Module):
             contexts[path], attention_weights[path] = attention(
                 x, embedded, memories[path], need_attention, projections[path]
             )
-        context, shares = fuse(self.gate, contexts, own="cnn")
+        context, shares = fuse(self.gate, contexts, reader="cnn")
         x = (x + context) * SQRT_HALF
         x = (x + residual) * SQRT_HALF
         return x, (ConvolutionalLayerState(inputs, weight, projections), attention_weights, shares)
@@ -269,7 +269,7 @@ class _ConvolutionalDecoderLayer(nn.Module):
             path: ConvolutionalAttention.attend(convolved, embedding_scores[path], memory)
             for path, memory in step.memories.items()
         }
-        context, _ = fuse(self.gate, contexts, own="cnn")
+        context, _ = fuse(self.gate, contexts, reader="cnn")
         # As a sum of three, a step has fewer passes.
         x = torch.add(x, convolved + context, alpha=SQRT_HALF) * SQRT_HALF
         return x, state._replace(inputs=window[:, 1:])
@@ -281,7 +281,7 @@ class _ConvolutionalDecoderLayer(nn.Module):
             path: attention.forward_packed(x, batch.embedded, batch.memories[path], scale, batch.to_sources)
             for path, attention in self.attentions.items()
         }
-        context, _ = fuse(self.gate, contexts, own="cnn")
+        context, _ = fuse(self.gate, contexts, reader="cnn")
         x = (x + context) * SQRT_HALF
         return (x + residual) * SQRT_HALF
 

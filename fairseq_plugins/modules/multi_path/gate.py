@@ -34,24 +34,24 @@ class ScalarGate(nn.Module):
         nn.init.zeros_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, own: Tensor, *others: Tensor) -> tuple[Tensor, Tensor]:
-        """Fuses own and the n - 1 others (B, T, d). Returns (B, T, d) and the others' shares (B, T, n - 1)."""
-        scores = self.linear(torch.cat([own, *others], dim=-1))
+    def forward(self, output: Tensor, *others: Tensor) -> tuple[Tensor, Tensor]:
+        """Fuses an output and the n - 1 others (B, T, d). Returns (B, T, d) and the others' shares (B, T, n - 1)."""
+        scores = self.linear(torch.cat([output, *others], dim=-1))
         if self.gradient_scale != 1 and scores.requires_grad:
             scores = torch.lerp(scores.detach(), scores, self.gradient_scale)
         # Under autocast they may be of different precisions, which lerp and stack do not take.
-        dtype = own.dtype
+        dtype = output.dtype
         for other in others:
             dtype = torch.promote_types(dtype, other.dtype)
         drops_paths = self.training and self.path_dropout > 0
         if len(others) == 1 and not drops_paths:
             gate = torch.sigmoid(scores)
-            return torch.lerp(own.to(dtype), others[0].to(dtype), gate.to(dtype)), gate
+            return torch.lerp(output.to(dtype), others[0].to(dtype), gate.to(dtype)), gate
         scores = F.pad(scores, (1, 0))
         if drops_paths:
             scores = scores.masked_fill(self._dropped(scores), float("-inf"))
         shares = F.softmax(scores, dim=-1)
-        stacked = torch.stack([path.to(dtype) for path in (own, *others)], dim=-2)
+        stacked = torch.stack([path.to(dtype) for path in (output, *others)], dim=-2)
         return (shares.to(dtype).unsqueeze(-2) @ stacked).squeeze(-2), shares[..., 1:]
 
     def _dropped(self, scores: Tensor) -> Tensor:
@@ -61,9 +61,9 @@ class ScalarGate(nn.Module):
         return (draws < self.path_dropout) & (draws < draws.amax(dim=-1, keepdim=True))
 
 
-def order(paths: Sequence[str], own: str) -> list[str]:
-    """The paths as a gate takes them: the own one first, or the first where there is no own one."""
-    first = own if own in paths else paths[0]
+def order(paths: Sequence[str], reader: str) -> list[str]:
+    """The paths as a gate takes them: the reader first, or the first of them where it is not among them."""
+    first = reader if reader in paths else paths[0]
     return [first, *(path for path in paths if path != first)]
 
 
@@ -73,8 +73,8 @@ def make_gate(size: int, fusion: Fusion) -> ScalarGate | None:
     return ScalarGate(size, fusion.gate_gradient_scale, paths, fusion.path_dropout) if paths > 1 else None
 
 
-def fuse(gate: ScalarGate | None, outputs: Mapping[str, Tensor], own: str) -> tuple[Tensor, dict[str, Tensor]]:
-    """Eq. 9 in a decoder path called ``own``, and Eq. 10: what each path gives (B, T, d) -> (B, T, d), and the share
+def fuse(gate: ScalarGate | None, outputs: Mapping[str, Tensor], reader: str) -> tuple[Tensor, dict[str, Tensor]]:
+    """Eq. 9 in a decoder path called ``reader``, and Eq. 10: what each path gives (B, T, d) -> (B, T, d), and the share
     (B, T, 1) of each path but the first of :func:`order`.
 
     With one path there is no gate.
@@ -82,6 +82,6 @@ def fuse(gate: ScalarGate | None, outputs: Mapping[str, Tensor], own: str) -> tu
     if gate is None:
         (output,) = outputs.values()
         return output, {}
-    first, *others = order(list(outputs), own)
+    first, *others = order(list(outputs), reader)
     fused, shares = gate(outputs[first], *(outputs[path] for path in others))
     return fused, dict(zip(others, shares.split(1, dim=-1), strict=True)) if len(others) > 1 else {others[0]: shares}

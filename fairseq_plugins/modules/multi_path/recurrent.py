@@ -170,7 +170,7 @@ class RecurrentDecoderPath(DecoderPath[RecurrentPathState]):
             context, weights = attention(query, state.keys[path], memory.output, ~memory.mask[:, 0, 0])
             contexts[path] = (self.memory_scales[path] * context).view(*x.shape[:2], -1)
             attention_weights[path] = weights.view(*x.shape[:2], -1)
-        context, shares = fuse(self.gate, contexts, own="rnn")
+        context, shares = fuse(self.gate, contexts, reader="rnn")
         readout = torch.tanh(self.readout(torch.cat([output, context, x], dim=-1)))
         return path_output(
             dropout(readout, self.dropout, self.training), [(state, attention_weights, shares)], need_attention

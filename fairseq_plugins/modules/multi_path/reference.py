@@ -77,15 +77,15 @@ def feed_forward(module: FeedForward, x: Tensor) -> Tensor:
     return module.out_projection.weight @ (module.in_projection.weight @ x).clamp(min=0)
 
 
-def gate(module: ScalarGate, own: Tensor, *others: Tensor) -> tuple[Tensor, Tensor]:
+def gate(module: ScalarGate, output: Tensor, *others: Tensor) -> tuple[Tensor, Tensor]:
     """Eq. 9 and 10 for one position: two or more of (d,) -> (d,), and the shares of the others (n - 1,)."""
-    scores = module.linear.weight @ torch.cat([own, *others]) + module.linear.bias
+    scores = module.linear.weight @ torch.cat([output, *others]) + module.linear.bias
     if len(others) == 1:
         g = torch.sigmoid(scores[0])
-        return own * (1 - g) + others[0] * g, g[None]
+        return output * (1 - g) + others[0] * g, g[None]
     # Of n paths: exp(score) over the sum, the own path's score being 0.
     total = 1 + scores.exp().sum()
-    fused = own / total
+    fused = output / total
     for score, other in zip(scores, others, strict=True):
         fused = fused + other * score.exp() / total
     return fused, scores.exp() / total
@@ -213,13 +213,13 @@ def recurrent_decoder(
     return torch.stack(outputs), *_by_layer(weights, gates, 1, len(embedded))
 
 
-def _fused(module: ScalarGate | None, contexts: dict[str, Tensor], own: str) -> tuple[Tensor, dict[str, Tensor]]:
+def _fused(module: ScalarGate | None, contexts: dict[str, Tensor], reader: str) -> tuple[Tensor, dict[str, Tensor]]:
     if module is None:
         (context,) = contexts.values()
         return context, {}
-    own = own if own in contexts else next(iter(contexts))
-    others = [name for name in contexts if name != own]
-    context, shares = gate(module, contexts[own], *(contexts[name] for name in others))
+    reader = reader if reader in contexts else next(iter(contexts))
+    others = [name for name in contexts if name != reader]
+    context, shares = gate(module, contexts[reader], *(contexts[name] for name in others))
     return context, dict(zip(others, shares, strict=True))
 
 

@@ -93,6 +93,6 @@ def has_scale_of(path: str, other: str) -> bool:
     return PATH_KINDS[path].is_normalized == PATH_KINDS[other].is_normalized
 
 
-def memory_scale(own: str, path: str, fusion: Fusion) -> float:
-    """What a decoder path of the embeddings' scale, called ``own``, multiplies an encoder path's memory by."""
-    return EMBEDDING_SCALE if fusion.matches_memory and not has_scale_of(own, path) else 1.0
+def memory_scale(reader: str, path: str, fusion: Fusion) -> float:
+    """What a decoder path of the embeddings' scale, called ``reader``, multiplies an encoder path's memory by."""
+    return EMBEDDING_SCALE if fusion.matches_memory and not has_scale_of(reader, path) else 1.0

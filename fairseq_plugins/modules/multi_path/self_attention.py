@@ -310,7 +310,7 @@ class _SelfAttentionDecoderLayer(nn.Module):
             contexts[path], attention_weights[path] = attention(
                 normed, *projected[path], memories[path].mask, need_attention
             )
-        context, shares = fuse(self.gate, contexts, own="san")
+        context, shares = fuse(self.gate, contexts, reader="san")
         x = x + dropout(context, self.dropout, self.training)
 
         x = x + dropout(self.ffn(self.ffn_norm(x)), self.dropout, self.training)
@@ -320,12 +320,12 @@ class _SelfAttentionDecoderLayer(nn.Module):
         def product(*layers: Linear) -> Callable[[Tensor], Tensor]:
             return prepared_linear(torch.cat([layer.weight for layer in layers]), None, rows)
 
-        own, others = self.self_attention, self.attentions
+        self_attention, attentions = self.self_attention, self.attentions
         return SelfAttentionLayerStep(
-            product(own.query_projection, own.key_value_projection),
-            product(own.out_projection),
-            product(*(attention.query_projection for attention in others.values())),
-            {path: product(attention.out_projection) for path, attention in others.items()},
+            product(self_attention.query_projection, self_attention.key_value_projection),
+            product(self_attention.out_projection),
+            product(*(attention.query_projection for attention in attentions.values())),
+            {path: product(attention.out_projection) for path, attention in attentions.items()},
             product(self.ffn.in_projection),
             product(self.ffn.out_projection),
         )
@@ -359,7 +359,7 @@ class _SelfAttentionDecoderLayer(nn.Module):
             by_sentence = by_head(query, of_memory[0].size(0))
             attended, _ = dot_product_attention(by_sentence, *of_memory, memories[path].mask, scale)
             contexts[path] = step.out_projections[path](attended.transpose(1, 2).reshape(x.shape))
-        context, _ = fuse(self.gate, contexts, own="san")
+        context, _ = fuse(self.gate, contexts, reader="san")
         x = x + context
 
         x = x + step.ffn_out(F.relu(step.ffn_in(self.ffn_norm(x))))
@@ -375,7 +375,7 @@ class _SelfAttentionDecoderLayer(nn.Module):
             path: attention.forward_packed(normed, batch.memories[path], batch.to_sources)
             for path, attention in self.attentions.items()
         }
-        context, _ = fuse(self.gate, contexts, own="san")
+        context, _ = fuse(self.gate, contexts, reader="san")
         x = x + dropout(context, self.dropout)
 
         return x + dropout(self.ffn(self.ffn_norm(x)), self.dropout)

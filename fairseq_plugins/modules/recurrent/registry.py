@@ -108,7 +108,7 @@ def option(
         help: what it is.
         choices: the strings that it can be.
         minimum: the smallest number that it can be.
-        needs: what it has no effect without, of the kind's options; a user who gives it nevertheless is told so.
+        needs: the option of the kind without which it has no effect; a user who gives it without that one is told so.
     """
     metadata = {"help": help, "choices": choices, "minimum": minimum, "needs": needs}
     return field(default=default, metadata={name: value for name, value in metadata.items() if value is not None})
