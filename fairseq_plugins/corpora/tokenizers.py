@@ -24,14 +24,14 @@ _NOTHING = re.compile(rf"[\s\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064{BYTE_O
 _FINAL_APOSTROPHE = re.compile(r"(?<=[^\s'])(&apos;|')$")
 _FINAL_STOP = re.compile(r"(?<=[^\s.])\.$")
 # The zero-width joiner and non-joiner say how letters of one word are written; Moses takes them for signs of their own.
-_SPACES_AT_JOINER = re.compile(r"(?<=\S) ([\u200c\u200d]) (?=\S)")
+_SPACES_AT_JOINER = regex.compile(r"(?<=[\p{L}\p{M}]) ([\u200c\u200d]) (?=[\p{L}\p{M}])")
 # Scripts that are written without spaces, and their punctuation.
 _UNSPACED = r"\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003134f"
 _SPACE_AT_UNSPACED = re.compile(rf"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
 # A word of another alphabet than jieba knows, which has letters and digits of ASCII only: it would cut it into letters.
 _UNSPACED_SCRIPTS = "".join(rf"\p{{scx={name}}}" for name in ("Han", "Hira", "Kana", "Thai", "Laoo", "Khmr", "Mymr"))
 _FOREIGN_WORD = regex.compile(
-    rf"((?=[a-zA-Z0-9]*[[\p{{L}}\p{{Nd}}\p{{M}}]--[{_UNSPACED_SCRIPTS}]--[\x00-\x7f]])"
+    rf"((?=[a-zA-Z0-9]*[[\p{{L}}\p{{M}}]--[{_UNSPACED_SCRIPTS}]--[\x00-\x7f]])"
     rf"[[\p{{L}}\p{{Nd}}]--[{_UNSPACED_SCRIPTS}]][[\p{{L}}\p{{Nd}}\p{{M}}\u200c\u200d]--[{_UNSPACED_SCRIPTS}]]*)",
     flags=regex.VERSION1,
 )

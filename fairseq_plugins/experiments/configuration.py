@@ -390,7 +390,7 @@ def _entries(node: yaml.Node, path: Path, names: Iterable[str] | None, kind: str
         if not isinstance(key, yaml.ScalarNode):
             raise InputError(f"{place}: the name of a {kind} was expected here")
         if names is not None and key.value not in names:
-            raise InputError(f"{place}: unnames {kind} '{key.value}'{nearest_or_all(key.value, names)}")
+            raise InputError(f"{place}: unknown {kind} '{key.value}'{nearest_or_all(key.value, names)}")
         if key.value in entries:
             raise InputError(f"{place}: {kind} '{key.value}' is here for the second time")
         entries[key.value] = value
