@@ -194,7 +194,7 @@ def test_words_of_every_alphabet_stay_words(kind: str, words: str) -> None:
     ("text", "tokens"),
     [
         ("我爱Größe和Привет。", "我 爱 Größe 和 Привет 。"),
-        ("２０２４年，ＡＢＣ", "２０２４ 年 ， ＡＢＣ"),
+        ("２０２４年，ＡＢＣ", "２ ０ ２ ４ 年 ， ＡＢＣ"),
         ("नमस्ते 你好 te\u0301", "नमस्ते 你好 té"),
         ("한국어 문장", "한국어 문장"),
         ("C++和naïve 3.5%，T恤", "C++ 和 naïve 3.5% ， T恤"),
