@@ -2,8 +2,7 @@
 
 PyTorch hands float32 products to MKL, which takes AVX-512 on Intel's CPUs only: there MKL is up to a third faster, on
 AMD's oneDNN is a sixth to a third faster. A transposed weight is read where it lies, a transposed x is copied first. On
-CPUs with AVX2 alone MKL is as fast, and copies nothing: it computes the weight's gradient there, in 0.6 to 0.9 of the
-time.
+CPUs with AVX2 alone MKL is as fast, and copies nothing: it computes the weight's gradient there.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 def prepared_linear(weight: Tensor, bias: Tensor | None, rows: int) -> Callable[[Tensor], Tensor]:
     """As :func:`fairseq_plugins.kernels.linear.prepared_linear`: a weight that oneDNN has laid out for itself is
-    multiplied up to three times as fast by a few rows."""
+    multiplied faster, most of all by a few rows."""
     packed = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), rows)
     return lambda x: product(x, packed, bias)
 
