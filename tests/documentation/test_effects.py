@@ -844,6 +844,7 @@ COVERED: dict[str, str] = {
     **{f"benchmarks/{script}.py {option}": TIMED for script, trials in BENCHMARKS.items() for option in trials},
     **dict.fromkeys(["--cells", "--repetitions", "--threads"], TIMED),
     "benchmarks/memory.py --json": "test_memory::test_prints_a_table_and_writes_json",
+    "benchmarks/models.py --json": "test_models::test_prints_ratios_and_writes_json",
     "benchmarks/models.py --exported": "test_models::test_exported_models_decode_beside_the_others",
     "benchmarks/models.py --peer": "test_models::test_joey_nmt_is_an_installation_of_its_own",
     "benchmarks/scaling.py --budget": "test_scaling::test_whole_models_within_a_budget",
