@@ -48,6 +48,7 @@ WIDTH = 6
 TOKENS = torch.tensor([[4, 5, 6, 7, 8, 9, 10, 2], [6, 4, 9, 5, 2, 1, 1, 1]])
 LENGTHS = torch.tensor([8, 5])
 OWNERS = torch.tensor([0, 1])
+WAVEFORMS = torch.sin(torch.arange(60.0)).expand(2, -1)
 
 
 class Trial(NamedTuple):
@@ -245,7 +246,7 @@ def _rank(model: Any) -> Tensor:
 
 
 def _read(model: Any) -> Tensor:
-    pointed = model(TOKENS, LENGTHS, TOKENS.flip(0), LENGTHS.flip(0), torch.tensor([0, 1]))
+    pointed = model(TOKENS, LENGTHS, TOKENS.flip(0), LENGTHS.flip(0), OWNERS)
     # At padding logarithms are not finite.
     return torch.cat([part.exp() for part in pointed])
 
@@ -280,7 +281,7 @@ HARNESSES = {
     "waveform_classifier": Harness(
         "--hidden-size 4 --layers 2 --initialization layers",
         lambda: SimpleNamespace(sampling_rate=1_000, window=60, classes=3),
-        lambda model: model(torch.sin(torch.arange(60.0)).expand(2, -1)),
+        lambda model: model(WAVEFORMS),
     ),
 }
 
@@ -459,6 +460,7 @@ def test_it_leaves_nothing_on_the_cpu(
     shapes = {"TOKENS": (2, 3), "_TAGS": (2, 3), "LENGTHS": (2,), "OWNERS": (2,)}
     for name, shape in shapes.items():
         monkeypatch.setitem(globals(), name, torch.zeros(shape, dtype=torch.long, device=META))
+    monkeypatch.setitem(globals(), "WAVEFORMS", WAVEFORMS.to(META))
     with Transfers() as transfers:
         HARNESSES[model].run(network.train()).sum().backward()
         with torch.no_grad():
