@@ -43,6 +43,16 @@ def checkpoints_of(path: str | Path) -> list[Path]:
     return [checkpoint_of(path)] if Path(path).is_dir() else list(map(checkpoint_of, str(path).split(":")))
 
 
+def require_checkpoint(path: Path) -> None:
+    """Raises InputError where there is no such file; a training that was not validated has no best checkpoint."""
+    if path.is_file():
+        return
+    last = path.with_name("checkpoint_last.pt")
+    is_not_validated = path.name == "checkpoint_best.pt" and last.is_file()
+    hint = f"; no epoch was validated, so that none is the best: name {last}" if is_not_validated else ""
+    raise InputError(f"{path}: no such checkpoint{hint}")
+
+
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
     """What fairseq saved in ``path``, with its tensors on the CPU; they are read from the file when they are used.
 
@@ -50,8 +60,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         InputError: there is no such file, it is truncated, or it is not a checkpoint of fairseq's.
     """
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such checkpoint")
+    require_checkpoint(path)
     register()  # tells PyTorch which types are in them
     import torch
 

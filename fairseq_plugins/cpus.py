@@ -17,6 +17,13 @@ def available_cpus() -> int:
     return max(1, math.ceil(min(bound, _share())))
 
 
+def named_threads() -> int | None:
+    """The threads of ``OMP_NUM_THREADS``; of a list, which has a number for each level, the first. None where it names
+    none."""
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) else None
+
+
 def _share() -> float:
     """The CPUs whose time the control group has, by its second version or its first; infinite without a limit."""
     try:

@@ -18,6 +18,7 @@ from fairseq_plugins.checkpoints import (
     main,
     newest_readable_checkpoint,
     read_checkpoint,
+    require_checkpoint,
     updates,
 )
 from fairseq_plugins.errors import InputError
@@ -94,6 +95,14 @@ def test_what_is_no_checkpoint_is_named(tmp_path: Path) -> None:
     (tmp_path / "text.pt").write_text("Checkpoints are binary.\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"text\.pt: truncated, or not a checkpoint$"):
         read_checkpoint(tmp_path / "text.pt")
+
+
+def test_a_training_that_was_not_validated_has_no_best_checkpoint(tmp_path: Path) -> None:
+    last = tmp_path / "checkpoint_last.pt"
+    last.touch()
+    with pytest.raises(InputError, match=f"no such checkpoint; no epoch was validated, .*: name {last}$"):
+        require_checkpoint(tmp_path / "checkpoint_best.pt")
+    require_checkpoint(last)
 
 
 @pytest.mark.parametrize("function", [open, os.mkdir])

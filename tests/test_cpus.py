@@ -42,3 +42,9 @@ def test_workers_are_as_many_as_the_process_may_use(groups: Path, monkeypatch: p
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5}, raising=False)
     required = ["--src-lang", "de", "--tgt-lang", "en", "--train", "x", "--valid", "x", "--output", "y"]
     assert parallel_text.parser().parse_args(required).workers == 2
+
+
+@pytest.mark.parametrize(("text", "threads"), [("3", 3), ("2,1", 2), ("", None), ("0", None), ("many", None)])
+def test_threads_that_openmp_is_given(text: str, threads: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", text)
+    assert cpus.named_threads() == threads

@@ -5,7 +5,6 @@ A metric names the way in which what it scores is made (``Metric.decoding``).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from .. import register
 from ..command_parser import CommandParser
 from ..corpora.reading_comprehension import read_references, references_of
 from ..corpora.running_text import RunningTextPreparation
-from ..cpus import available_cpus
+from ..cpus import available_cpus, named_threads
 from ..decoding.prepared_data import PreparedData, title_of
 from ..errors import InputError, nearest
 from ..files import atomic_file, read_lines
@@ -384,7 +383,7 @@ def _decode_share(request: Request, number: int, count: int) -> Decoded:
     import torch
 
     if request.device == "cpu":
-        torch.set_num_threads(max(1, int(os.environ.get("OMP_NUM_THREADS") or available_cpus()) // count))
+        torch.set_num_threads(max(1, (named_threads() or available_cpus()) // count))
     else:
         torch.cuda.set_device(number)
     return DECODINGS[request.decoding].decode(request, number, count, lambda: None)

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..checkpoints import checkpoint_of
+from ..checkpoints import checkpoint_of, require_checkpoint
 from ..command_parser import CommandParser
-from ..errors import InputError
 from ..symbols import END
 from .command_line import add_cache_arguments, begin_decoding, standard_input, started
 
@@ -23,8 +22,7 @@ def main(arguments: Sequence[str]) -> None:
     """The command line: see ``--help``."""
     name, *remaining = arguments
     options = parsers()[name].parse_args(remaining)
-    if not options.checkpoint.is_file():
-        raise InputError(f"{options.checkpoint}: no such checkpoint")
+    require_checkpoint(options.checkpoint)
     started(options.checkpoint, sys.stderr)
     # Not at the head of the file: what is wrong in the arguments is said before PyTorch is there.
     begin_decoding([options.checkpoint])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..checkpoints import checkpoint_of
+from ..checkpoints import checkpoint_of, require_checkpoint
 from ..command_parser import CommandParser
 from ..corpora.labelled_audio import LabelledAudioPreparation
 from ..corpora.reading_comprehension import ReadingPreparation
@@ -60,8 +60,7 @@ def main(arguments: Sequence[str]) -> None:
     """Predicts for each line of the standard input."""
     options, extra = parser().parse_and_pass_on(arguments)
     path = str(checkpoint_of(options.checkpoint))
-    if not Path(path).is_file():
-        raise InputError(f"{path}: no such checkpoint")
+    require_checkpoint(Path(path))
     started(path, sys.stderr)
     begin_decoding([path])
     from ..decoding.classification import ClassificationModel

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from ..cpus import named_threads
 from ..package_files import IS_CHECKOUT, ROOT
 
 PACKAGES = (
@@ -54,7 +55,7 @@ def machine() -> dict[str, Any]:
     information = Path("/proc/cpuinfo")
     lines = information.read_text(encoding="utf-8").splitlines() if information.is_file() else []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    threads = int(os.environ.get("OMP_NUM_THREADS") or torch.get_num_threads())
+    threads = named_threads() or torch.get_num_threads()
     processor = next(named, "") or platform.processor() or platform.machine()
     return {"processor": processor, "cores": os.cpu_count(), "threads": threads}
 
@@ -81,5 +82,5 @@ def device(options: argparse.Namespace) -> str:
 
     if not options.cpu:
         return f"{options.distributed_world_size} x {torch.cuda.get_device_name(0)}"
-    threads = int(os.environ.get("OMP_NUM_THREADS") or torch.get_num_threads())
+    threads = named_threads() or torch.get_num_threads()
     return f"CPU, {threads} thread{'s' if threads > 1 else ''}"

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..checkpoints import checked_checkpoint, checkpoint_of, trained_on
+from ..checkpoints import checked_checkpoint, checkpoint_of, require_checkpoint, trained_on
 from ..command_parser import CommandParser
 from ..corpora.sentences import LinesInSentences
 from ..decoding.prepared_data import PreparedData
@@ -73,8 +73,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     paths = ":".join(str(checkpoint_of(path)) for path in options.checkpoint.split(":"))
     for path in paths.split(":"):
-        if not Path(path).is_file():
-            raise InputError(f"{path}: no such checkpoint")
+        require_checkpoint(Path(path))
     if not options.quiet:
         started(paths, sys.stderr)
     begin_decoding(paths.split(":"))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..checkpoints import architecture, checked_checkpoint, checkpoint_of, load_extensions_of
+from ..checkpoints import architecture, checked_checkpoint, checkpoint_of, load_extensions_of, require_checkpoint
 from ..command_parser import CommandParser
 from ..corpora.pairs import PairsPreparation
 from ..corpora.preparation import PREPARATION
@@ -76,8 +76,7 @@ def main(arguments: Sequence[str]) -> None:
     options = parser().parse_args(arguments)
     paths = [checkpoint_of(path) for path in options.checkpoint.split(":")]
     for path in paths:
-        if not path.is_file():
-            raise InputError(f"{path}: no such checkpoint")
+        require_checkpoint(path)
     check_output(options.output)
     check_pytorch()
     model = _loaded(paths, options.data)

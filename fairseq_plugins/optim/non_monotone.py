@@ -38,6 +38,7 @@ class NonMonotoneConfig(FairseqDataclass):
         },
     )
     stop_min_lr: float = II("optimization.stop_min_lr")
+    maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")
     lr: Rates = II("optimization.lr")
 
 
@@ -73,10 +74,12 @@ class NonMonotone(FairseqLRScheduler):
     def step(self, epoch: int, val_loss: float | None = None) -> float:
         """Takes the validation loss at an epoch's end."""
         if val_loss is not None:
+            # Of accuracy or BLEU more is better.
+            loss = -float(val_loss) if self.cfg.maximize_best_checkpoint_metric else float(val_loss)
             earlier = self._losses[: -self.cfg.non_monotone_interval or None]
-            if earlier and val_loss > min(earlier):
+            if earlier and loss > min(earlier):
                 self._act(epoch)
-            self._losses.append(float(val_loss))
+            self._losses.append(loss)
         return self.step_update(0)
 
     def step_update(self, num_updates: int) -> float:

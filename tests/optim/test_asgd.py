@@ -24,7 +24,10 @@ def make(values: list[float]) -> tuple[nn.Parameter, AveragedSGD]:
 
 def schedule(optimizer: AveragedSGD, **options) -> NonMonotone:
     return NonMonotone(
-        OmegaConf.structured(NonMonotoneConfig(**{"lr": [LR], "stop_min_lr": -1.0, **options})), optimizer
+        OmegaConf.structured(
+            NonMonotoneConfig(**{"lr": [LR], "stop_min_lr": -1.0, "maximize_best_checkpoint_metric": False, **options})
+        ),
+        optimizer,
     )
 
 
@@ -126,3 +129,17 @@ def test_what_does_not_go_together() -> None:
         schedule(make([1.0])[1], non_monotone_interval=-1)
     with pytest.raises(InputError, match="needs --stop-min-lr 0"):
         schedule(make([1.0])[1], when_non_monotone="stop")
+
+
+def test_of_a_metric_more_is_better() -> None:
+    """As fairseq's reduce_lr_on_plateau has it with --maximize-best-checkpoint-metric."""
+    _, optimizer = make([1.0])
+    scheduler = schedule(
+        optimizer,
+        non_monotone_interval=1,
+        when_non_monotone="stop",
+        stop_min_lr=0.0,
+        maximize_best_checkpoint_metric=True,
+    )
+    assert [scheduler.step(epoch, accuracy) for epoch, accuracy in enumerate([50.0, 52.0, 55.0, 54.0], 1)] == [LR] * 4
+    assert scheduler.step(5, 53.0) == 0
