@@ -91,8 +91,10 @@ def _spans_of_window(window: str, language: str) -> list[tuple[int, int]]:
         if start < 0 or window[position:start].strip():
             break  # it has changed the text
         if sentence:
+            # A sign within a link ends no sentence; those of Chinese and Japanese end one without a space.
+            goes_on = bool(spans) and start == position and window[start - 1] in ".?!"
             position = start + len(sentence)
-            spans.append((start, position))
+            spans.append((spans.pop()[0] if goes_on else start, position))
     if not window[position:].strip():
         return spans
     start = len(window) - len(window.lstrip())

@@ -83,8 +83,8 @@ class ExportedLanguageModel:
         Raises:
             InputError: a number that cannot be, or a prompt that cannot be read.
         """
-        if tokens < 1 or temperature <= 0 or (top_k is not None and top_k < 1):
-            raise InputError("tokens and top-k are at least 1, and the temperature is above 0")
+        if tokens < 1 or seed < 0 or not 0 < temperature < math.inf or (top_k is not None and top_k < 1):
+            raise InputError("tokens and top-k are at least 1, the seed is at least 0, and the temperature is above 0")
         written = self._numbers(prompt, "the prompt")[:-1] if prompt else []
         draw = np.random.default_rng(seed)
         scores, states = self._read(np.array([[Dictionary.end, *written]]), self._start())

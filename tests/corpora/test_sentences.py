@@ -23,6 +23,10 @@ from fairseq_plugins.corpora.sentences import LinesInSentences, split_sentences
         ),
         ("\tEine Zeile\r\n\r\n  die nächste! ", ["\t", "Eine Zeile", "\r\n\r\n  ", "die nächste!", " "]),
         ("Der Hund\nschläft.", ["", "Der Hund", "\n", "schläft.", ""]),
+        (
+            "Sieh https://a.org/watch?v=b!c an. Gut?",
+            ["", "Sieh https://a.org/watch?v=b!c an.", " ", "Gut?", ""],
+        ),
         ("a\u2028b\x0bc", ["", "a", "\u2028", "b", "\x0b", "c", ""]),
     ],
 )

@@ -46,6 +46,9 @@ def test_a_language_model(running_text: Path, tmp_path: Path) -> None:
     assert drawn[0].startswith(lines[0])
     with pytest.raises(InputError, match="the temperature is above 0"):
         model.sample(20, seed=1, temperature=0)
+    for numbers in {"temperature": float("nan")}, {"seed": -1}:
+        with pytest.raises(InputError, match="the seed is at least 0"):
+            model.sample(20, **{"seed": 1, **numbers})
 
 
 def test_a_classifier(classifier: tuple[Path, Path], tmp_path: Path) -> None:  # noqa: F811
