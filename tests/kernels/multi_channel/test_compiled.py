@@ -1,4 +1,4 @@
-"""The step that ``torch.compile`` has traced, on the CPU: against the reference."""
+"""The step that ``torch.compile`` makes, on the CPU: against the reference."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def test_it_runs_on_a_cpu_by_name_alone(monkeypatch: pytest.MonkeyPatch) -> None
     assert choice.module.refuses(layer, 4) == "it computes on GPUs, and the layer is on cpu"
 
 
-@pytest.fixture
-def _traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Steps are traced with their gradients, and run as PyTorch's operations: to compile them takes minutes."""
+@pytest.fixture(params=["aot_eager", "inductor"])
+def _backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Steps are traced with their gradients, and run as PyTorch's operations or compiled."""
     compiled._compiled_step.cache_clear()
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=request.param))
     yield
     compiled._compiled_step.cache_clear()
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_traced")
+@pytest.mark.usefixtures("_backend")
 def test_agrees_with_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     layer = MultiChannelRNN(5, 7, 3).double()
