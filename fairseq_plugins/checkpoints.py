@@ -48,8 +48,8 @@ def require_checkpoint(path: Path) -> None:
     if path.is_file():
         return
     last = path.with_name("checkpoint_last.pt")
-    is_not_validated = path.name == "checkpoint_best.pt" and last.is_file()
-    hint = f"; no epoch was validated, so that none is the best: name {last}" if is_not_validated else ""
+    has_last = path.name == "checkpoint_best.pt" and last.is_file()
+    hint = f"; there is none where no epoch was validated: name {last}" if has_last else ""
     raise InputError(f"{path}: no such checkpoint{hint}")
 
 

@@ -10,7 +10,7 @@ from .errors import InputError
 from .files import read_lines
 
 
-class GivenVector(NamedTuple):
+class WordVector(NamedTuple):
     """A line of such a file: its number, the word, and the numbers of its vector as they are written."""
 
     line: int
@@ -18,7 +18,7 @@ class GivenVector(NamedTuple):
     numbers: list[str]
 
 
-def given_vectors(path: Path, size: int | None = None, said_by: str = "the first line's") -> Iterator[GivenVector]:
+def vectors_of_words(path: Path, size: int | None = None, said_by: str = "the first line's") -> Iterator[WordVector]:
     """The vectors of a file.
 
     A line is a word and its numbers, between spaces. Words may hold spaces, as some of GloVe's do, but for the first. A
@@ -41,4 +41,4 @@ def given_vectors(path: Path, size: int | None = None, said_by: str = "the first
         if len(cells) <= size or (is_first and len(cells) > size + 1):
             raise InputError(f"{path}, line {number}: a vector of {len(cells) - 1} numbers, but {said_by} is {size}")
         is_first = False
-        yield GivenVector(number, " ".join(cells[:-size]), cells[-size:])
+        yield WordVector(number, " ".join(cells[:-size]), cells[-size:])

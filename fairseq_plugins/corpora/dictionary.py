@@ -10,7 +10,7 @@ from pathlib import Path
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.symbols import SPECIAL_SYMBOLS, SYMBOLS, UNKNOWN
-from fairseq_plugins.vector_files import given_vectors
+from fairseq_plugins.vector_files import vectors_of_words
 
 
 def dictionary_symbols(path: str | Path) -> list[str]:
@@ -60,7 +60,7 @@ def word_entries(
     if size is not None:
         words = words[: size - SPECIAL_SYMBOLS]
     if vectors is not None:
-        have_one = {vector.word for vector in given_vectors(vectors)}
+        have_one = {vector.word for vector in vectors_of_words(vectors)}
         words += sorted(({*count_words(held_out)} - {*words}) & have_one)
     if not words:
         raise InputError(

@@ -99,7 +99,11 @@ class Reader:
 
     def lines(self, path: Path) -> list[str]:
         """The lines of a text file; only ``\\n`` ends one."""
-        return [line.removesuffix("\r") for line in self.text(path).removesuffix("\n").split("\n")]
+        return _lines(self.text(path))
+
+
+def _lines(text: str) -> list[str]:
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def read_segments(path: Path, reader: Reader) -> dict[str, list[Segment]]:
@@ -306,7 +310,7 @@ def plain_pairs(prefix: str, reader: Reader) -> Iterator[tuple[str, str]]:
     if are_test_sets(paths, [text[:_HEAD] for text in texts]):
         pairs = [(source, target) for source, target in read_test_set(paths, texts)]
     else:
-        source, target = (reader.lines(path) for path in paths)
+        source, target = map(_lines, texts)
         if len(source) != len(target):
             raise InputError(f"{paths[0]} has {len(source):,} lines and {paths[1]} has {len(target):,}")
         pairs = list(zip(source, target, strict=True))

@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from ..errors import InputError
-from ..vector_files import given_vectors
+from ..vector_files import vectors_of_words
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 def read_word_vectors(path: str, dictionary: Dictionary, size: int, option: str) -> tuple[Tensor, Tensor]:
     """The vectors of a file for words of a dictionary.
 
-    The file is read by :func:`.given_vectors`. Padding has no vector.
+    The file is read by :func:`.vectors_of_words`. Padding has no vector.
 
     Args:
         path: of the file
@@ -37,7 +37,7 @@ def read_word_vectors(path: str, dictionary: Dictionary, size: int, option: str)
     if not Path(path).exists():
         raise InputError(f"{path}: no such file of word vectors; name another, in GloVe's or word2vec's format")
     indices, rows = [], []
-    for number, word, numbers in given_vectors(Path(path), size, option):
+    for number, word, numbers in vectors_of_words(Path(path), size, option):
         if word not in dictionary or dictionary.index(word) == dictionary.pad():
             continue
         try:

@@ -3,7 +3,7 @@
 That is when the validation loss of an epoch is above the lowest of all epochs but the last n before it (Merity, Keskar
 and Socher 2018, Algorithm 1; ``--non-monotone-interval``). ``--when-non-monotone average`` then has
 ``--optimizer asgd`` begin to average (NT-ASGD); ``stop``, for AWD-LSTM's finetuning, makes the learning rate 0, at
-which training ends.
+which training ends. With ``--maximize-best-checkpoint-metric`` it is the metric, which is below the highest.
 """
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
@@ -88,11 +88,12 @@ class NonMonotone(FairseqLRScheduler):
         return self._lr
 
     def _act(self, epoch: int) -> None:
+        problem = "metric does not rise" if self.cfg.maximize_best_checkpoint_metric else "loss does not fall"
         if not self._averages:
-            logger.info(f"epoch {epoch}: the validation loss does not fall any more: this is the end")
+            logger.info(f"epoch {epoch}: the validation {problem} any more: this is the end")
             self._lr = 0.0
             return
         optimizer = averaged_optimizer(self.optimizer)
         if optimizer is not None and not optimizer.is_averaging:
-            logger.info(f"epoch {epoch}: the validation loss does not fall any more: averaging begins")
+            logger.info(f"epoch {epoch}: the validation {problem} any more: averaging begins")
             optimizer.begin_averaging()

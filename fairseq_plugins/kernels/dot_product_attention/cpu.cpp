@@ -19,7 +19,7 @@
 namespace {
 
 // Of a sentence and a head that are computed together: those of fairseq's default beam.
-constexpr int MOST_QUERIES = 5;
+constexpr int most_queries = 5;
 
 using at::Tensor;
 using fairseq_plugins::check;
@@ -116,7 +116,7 @@ void run(
   const Rows<const T> q(query), k(keys), v(values), m(mask ? *mask : query);
   const Rows<T> c(context);
   at::parallel_for(0, sentences, 1, [&](int64_t first, int64_t last) {
-    std::vector<T> weights(MOST_QUERIES * positions);
+    std::vector<T> weights(most_queries * positions);
     const auto attend = [&](int64_t n, int64_t a, int64_t t, auto number) {
       constexpr int Q = decltype(number)::value;
       multiply_keys<T, Q>(q, k, n, a, t, positions, size, scale, weights.data());
@@ -132,8 +132,8 @@ void run(
     for (int64_t n = first; n < last; n++) {
       for (int64_t a = 0; a < heads; a++) {
         int64_t t = 0;
-        for (; t + MOST_QUERIES <= queries; t += MOST_QUERIES) {
-          attend(n, a, t, std::integral_constant<int, MOST_QUERIES>());
+        for (; t + most_queries <= queries; t += most_queries) {
+          attend(n, a, t, std::integral_constant<int, most_queries>());
         }
         for (; t < queries; t++) attend(n, a, t, std::integral_constant<int, 1>());
       }
