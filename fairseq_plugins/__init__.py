@@ -34,7 +34,7 @@ def register() -> None:
 
     show_input_errors()
     startup.announce()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), startup.paused_collection():
         # What fairseq still uses of PyTorch (torch.jit.script) is not the user's to mend.
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)

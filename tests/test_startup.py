@@ -105,3 +105,29 @@ def test_a_terminal_says_what_takes_long_in_a_command_alone(monkeypatch: pytest.
     monkeypatch.setattr(startup, "_is_command", True)
     startup.announce()
     assert terminal.getvalue() == "starting PyTorch and fairseq\n"
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_no_garbage_is_collected_while_the_package_is_imported(is_enabled: bool) -> None:
+    code = (
+        "import gc, fairseq_plugins\n"
+        "def collections():\n"
+        "    return sum(generation['collections'] for generation in gc.get_stats())\n"
+        f"{'pass' if is_enabled else 'gc.disable()'}\n"
+        "before = collections()\n"
+        "fairseq_plugins.register()\n"
+        "print(collections() - before, gc.isenabled())"
+    )
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    number, is_left_enabled = finished.stdout.split()
+    assert int(number) < 10, "those of the register's own first lines"
+    assert is_left_enabled == str(is_enabled)
+
+
+def test_what_a_command_imported_is_no_garbage_at_its_end() -> None:
+    code = (
+        "import gc\nfrom fairseq_plugins.experiments.command_line import begin_decoding\n"
+        "begin_decoding([])\nprint(gc.get_freeze_count() > 100_000, gc.isenabled())"
+    )
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert finished.stdout == "True True\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -102,6 +103,8 @@ def begin_decoding(checkpoints: Sequence[str | Path]) -> None:
     import torch
 
     torch.set_flush_denormal(True)
+    # What was imported stays: no later collection, the process's last one included, looks through it again.
+    gc.freeze()
 
 
 def run_module(main: Callable[[list[str]], None]) -> None:
