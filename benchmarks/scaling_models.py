@@ -114,7 +114,7 @@ def report(rows: list[dict[str, Any]], machine: str, budget: int) -> str:
             columns = {LABELS[axis]: [*(f"{value:,}" for value in values), "p"]}
             for system, title in SYSTEMS.items():
                 points = _points(of_axis, system, axis, quantity, scale)
-                cells = [f"{dict(points)[value]:,.3g}" if value in dict(points) else "–" for value in values]
+                cells = [_figure(dict(points)[value]) if value in dict(points) else "–" for value in values]
                 columns[title] = [*cells, f"{exponent(points[-3:]):.2f}" if len(points) > 1 else "–"]
             lines += ["", f"## {name}, {unit}, by {LABELS[axis]}", "", *markdown(columns)]
     return "\n".join(lines) + "\n"
@@ -169,6 +169,11 @@ def _points(
 
 def _shown(row: dict[str, Any]) -> str:
     return ", ".join(
-        f"{name} {'left out' if row[quantity] is None else f'{row[quantity] / scale:,.3g} {unit}'}"
+        f"{name} {'left out' if row[quantity] is None else f'{_figure(row[quantity] / scale)} {unit}'}"
         for quantity, (name, unit, scale) in QUANTITIES.items()
     )
+
+
+def _figure(value: float) -> str:
+    """Three digits that count, and no power of ten."""
+    return f"{float(f'{value:.3g}'):,g}"
