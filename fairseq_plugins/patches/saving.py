@@ -1,0 +1,112 @@
+"""Which checkpoints a training keeps."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from fairseq import checkpoint_utils
+from fairseq.trainer import Trainer
+
+from .replacing import replace_once
+
+
+def command_with(function: str) -> ModuleType | None:
+    """The module of the training command, which has this function; None where no training runs."""
+    # It has been imported before its --user-dir, as __main__ with python -m. Importing it here would set up logging.
+    modules = (sys.modules.get(name) for name in ("__main__", "fairseq_cli.train"))
+    return next((module for module in modules if hasattr(module, function)), None)
+
+
+class _SavingAlso:
+    """A trainer whose checkpoints say also this.
+
+    Args:
+        trainer: that saves
+        said: what their ``extra_state`` has
+    """
+
+    def __init__(self, trainer: Any, **said: Any) -> None:
+        self._trainer, self._said = trainer, said
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._trainer, name)
+
+    def save_checkpoint(self, filename: str, extra_state: dict[str, Any]) -> str | None:
+        """As fairseq's."""
+        return self._trainer.save_checkpoint(filename, {**extra_state, **self._said})
+
+
+def save_the_end() -> None:
+    """Has a training that ends with an epoch save it, and validate it.
+
+    fairseq does so for ``--max-update``, ``--patience`` and ``--stop-time-hours``. It ends by ``--max-epoch`` and
+    ``--stop-min-lr`` elsewhere, and keeps of the last epoch what ``--save-interval`` and ``--validate-interval`` would
+    have it keep of any: nothing, if they leave it out.
+
+    For fairseq 0.12.
+    """
+    replace_once(checkpoint_utils, "load_checkpoint", _marking_ends_of_epochs)
+    replace_once(checkpoint_utils, "save_checkpoint", _remembering_what_is_saved)
+    replace_once(Trainer, "lr_step", _saving_the_end)
+
+
+def _marking_ends_of_epochs(load_checkpoint: Callable) -> Callable:
+    def load(*args: Any, **keywords: Any) -> Any:
+        command = command_with("validate_and_save")  # by now it has been imported, whoever has registered this package
+        if command is not None:
+            replace_once(command, "validate_and_save", _remembering_the_epoch)
+        return load_checkpoint(*args, **keywords)
+
+    return load
+
+
+def _remembering_the_epoch(validate_and_save: Callable) -> Callable:
+    def remember(
+        cfg: Any, trainer: Trainer, task: Any, epoch_itr: Any, valid_subsets: list[str], end_of_epoch: bool
+    ) -> tuple[list[float | None], bool]:
+        trainer.ended_epoch = epoch_itr if end_of_epoch else None
+        return validate_and_save(cfg, trainer, task, epoch_itr, valid_subsets, end_of_epoch)
+
+    return remember
+
+
+def _remembering_what_is_saved(save_checkpoint: Callable) -> Callable:
+    def save(cfg: Any, trainer: Trainer, epoch_itr: Any, val_loss: float | None) -> str | None:
+        trainer.saved_updates = trainer.get_num_updates()
+        return save_checkpoint(cfg, trainer, epoch_itr, val_loss)
+
+    return save
+
+
+def _saving_the_end(lr_step: Callable) -> Callable:
+    def step(self: Trainer, epoch: int, val_loss: float | None = None) -> float:
+        learning_rate = lr_step(self, epoch, val_loss)
+        epoch_itr = vars(self).pop("ended_epoch", None)
+        limits = self.cfg.optimization
+        if epoch_itr is not None and (0 < limits.max_epoch <= epoch or learning_rate <= limits.stop_min_lr):
+            _save(self, epoch_itr, val_loss)
+        return learning_rate
+
+    return step
+
+
+def _save(trainer: Trainer, epoch_itr: Any, val_loss: float | None) -> None:
+    cfg, updates = trainer.cfg, trainer.get_num_updates()
+    is_saved = getattr(trainer, "saved_updates", None) == updates
+    command = command_with("validate")
+    if command is not None and val_loss is None and not cfg.dataset.disable_validation:
+        if updates >= cfg.dataset.validate_after_updates:
+            (val_loss, *_) = command.validate(
+                cfg, trainer, trainer.task, epoch_itr, cfg.dataset.valid_subset.split(",")
+            )
+            is_saved = False
+    if is_saved:
+        return
+    # The scheduler has heard of the loss already: one that goes on must not tell it again.
+    saving = _SavingAlso(trainer, val_loss=None)
+    path = checkpoint_utils.save_checkpoint(cfg.checkpoint, saving, epoch_itr, val_loss)
+    if path is not None and hasattr(trainer.task, "post_save"):
+        trainer.task.post_save(path, updates)
