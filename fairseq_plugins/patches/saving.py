@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from fairseq import checkpoint_utils
+from fairseq.distributed import utils as distributed_utils
 from fairseq.trainer import Trainer
 
 from .replacing import replace_once
+
+logger = logging.getLogger(__name__)
 
 
 def command_with(function: str) -> ModuleType | None:
@@ -110,3 +115,52 @@ def _save(trainer: Trainer, epoch_itr: Any, val_loss: float | None) -> None:
     path = checkpoint_utils.save_checkpoint(cfg.checkpoint, saving, epoch_itr, val_loss)
     if path is not None and hasattr(trainer.task, "post_save"):
         trainer.task.post_save(path, updates)
+
+
+def prefer_numbers() -> None:
+    """Has no validation that is not a number (NaN) be the best.
+
+    fairseq compares with it: the checkpoint after it is called the best one, however bad it is. Where it is the first,
+    no later one is better for ``--patience``. Here it is worse than all, which is said once.
+
+    For fairseq 0.12.
+    """
+    replace_once(checkpoint_utils, "load_checkpoint", _reading_validations)
+    replace_once(checkpoint_utils, "save_checkpoint", _passing_over_the_best)
+
+
+def _reading_validations(load_checkpoint: Callable) -> Callable:
+    def load(*args: Any, **keywords: Any) -> Any:
+        command = command_with("should_stop_early")
+        if command is not None:
+            replace_once(command, "should_stop_early", counting_as_worst)
+        return load_checkpoint(*args, **keywords)
+
+    return load
+
+
+def counting_as_worst(should_stop_early: Callable) -> Callable:
+    """fairseq's function that counts validations for ``--patience``, with NaN as the worst value that there is."""
+    has_said = False
+
+    def stop(cfg: Any, valid_loss: float | None) -> bool:
+        nonlocal has_said
+        if valid_loss is not None and math.isnan(valid_loss):
+            if not has_said and distributed_utils.is_master(cfg.distributed_training):
+                metric = cfg.checkpoint.best_checkpoint_metric
+                logger.warning(f"the validation's {metric} is not a number (NaN): it counts as worse than any other")
+                has_said = True
+            valid_loss = -math.inf if cfg.checkpoint.maximize_best_checkpoint_metric else math.inf
+        return should_stop_early(cfg, valid_loss)
+
+    return stop
+
+
+def _passing_over_the_best(save_checkpoint: Callable) -> Callable:
+    def save(cfg: Any, trainer: Any, epoch_itr: Any, val_loss: float | None) -> str | None:
+        if val_loss is not None and math.isnan(val_loss):
+            # Schedulers of one that goes on hear what they would have heard.
+            trainer, val_loss = _SavingAlso(trainer, val_loss=val_loss), None
+        return save_checkpoint(cfg, trainer, epoch_itr, val_loss)
+
+    return save

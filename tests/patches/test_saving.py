@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils
+from fairseq.dataclass.configs import FairseqConfig
 from fairseq.trainer import Trainer
+from fairseq_cli import train as train_command
 
 from fairseq_plugins.checkpoints import read_checkpoint, updates
-from fairseq_plugins.patches.saving import save_the_end
+from fairseq_plugins.patches.saving import counting_as_worst, prefer_numbers, save_the_end
 from tests.commands import train_in_process
 from tests.texts import training
 
-from .unpatched import needless
+from .unpatched import needless, original_of
 
 # Too fast to get better after the first epochs.
 PLATEAU = "--lr-scheduler reduce_lr_on_plateau --lr 40 --clip-norm 5 --lr-shrink 0.5 --lr-patience 0".split()
@@ -70,3 +76,100 @@ def test_what_is_not_validated_is_saved_all_the_same(running_text: Path, tmp_pat
     last = train(running_text, tmp_path, "--max-epoch", 3, "--save-interval", 2, "--disable-validation")
     assert epochs_of(last) == 3
     assert not (tmp_path / "checkpoint_best.pt").exists()
+
+
+# ------------------------------------------------------------------------------------- which ones are the best
+
+
+class Saving:
+    """A training that saves alone: each checkpoint is the ``extra_state`` that it is given.
+
+    Args:
+        folder: where
+        options: of fairseq's about checkpoints
+    """
+
+    should_save_checkpoint_on_current_rank = True
+    checkpoint_suffix = ""
+    data_parallel_rank = 0
+
+    def __init__(self, folder: Path, **options: object) -> None:
+        self.cfg = FairseqConfig()
+        self.cfg.checkpoint.save_dir = str(folder)
+        for name, value in options.items():
+            setattr(self.cfg.checkpoint, name, value)
+        self.task = object()
+        self.folder, self.updates = folder, 0
+
+    def get_num_updates(self) -> int:
+        return self.updates
+
+    def consolidate_optimizer(self) -> None:
+        pass
+
+    def save_checkpoint(self, filename: str, extra_state: dict[str, Any]) -> str:
+        Path(filename).write_text(json.dumps(extra_state))
+        return filename
+
+    def save(self, *losses: float) -> dict[str, float]:
+        """After an epoch of one update with each of these validation losses.
+
+        Returns:
+            name of checkpoint → the loss in it
+        """
+        for loss in losses:
+            self.updates += 1
+            epoch = SimpleNamespace(epoch=self.updates, end_of_epoch=lambda: True, state_dict=lambda: {})
+            checkpoint_utils.save_checkpoint(self.cfg.checkpoint, self, epoch, loss)
+        return {path.name: json.loads(path.read_text())["val_loss"] for path in sorted(self.folder.iterdir())}
+
+
+@pytest.fixture(autouse=True)
+def new_best(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """fairseq keeps the best loss on its functions."""
+    yield
+    for function in checkpoint_utils.save_checkpoint, train_command.should_stop_early:
+        vars(function).pop("best", None)
+
+
+def test_what_is_no_number_is_never_the_best(tmp_path: Path) -> None:
+    saving = Saving(tmp_path, no_epoch_checkpoints=True)
+    assert saving.save(math.nan).keys() == {"checkpoint_last.pt"}
+    kept = saving.save(2.0, math.nan)
+    assert kept["checkpoint_best.pt"] == 2 and math.isnan(kept["checkpoint_last.pt"])
+    assert saving.save(3.0) == {"checkpoint_best.pt": 2, "checkpoint_last.pt": 3}
+    assert saving.save(1.0)["checkpoint_best.pt"] == 1
+
+
+def test_fairseq_takes_what_follows_it_for_the_best(tmp_path: Path, unpatch: Callable[[object, str], None]) -> None:
+    unpatch(checkpoint_utils, "save_checkpoint")
+    kept = Saving(tmp_path, no_epoch_checkpoints=True).save(2.0, math.nan, 3.0)
+    assert kept["checkpoint_best.pt"] == 3, needless(prefer_numbers)
+
+
+@pytest.mark.parametrize("is_maximized", [False, True])
+def test_patience_is_lost_over_what_is_no_number(is_maximized: bool, caplog: pytest.LogCaptureFixture) -> None:
+    cfg = FairseqConfig()
+    cfg.checkpoint.patience, cfg.checkpoint.maximize_best_checkpoint_metric = 2, is_maximized
+    stop = counting_as_worst(train_command.should_stop_early)
+    sign = -1 if is_maximized else 1
+    losses = [math.nan, sign * 5.0, sign * 4.0, math.nan, sign * 3.0, math.nan, math.nan]
+    assert [stop(cfg, loss) for loss in losses] == [False] * 6 + [True]
+    said = [record.message for record in caplog.records if "NaN" in record.message]
+    assert said == ["the validation's loss is not a number (NaN): it counts as worse than any other"]
+    fairseq_stops = original_of(train_command, "should_stop_early")
+    vars(train_command.should_stop_early).pop("best", None)
+    stopped = [fairseq_stops(cfg, loss) for loss in losses[:3]]
+    assert stopped == [False, False, True], needless(prefer_numbers)
+
+
+@pytest.mark.system
+def test_a_training_uses_it(
+    running_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    losses = iter([3.0, math.nan, 3.5, math.nan])
+    monkeypatch.setattr(train_command, "validate", lambda *arguments: [next(losses)])
+    last = train(running_text, tmp_path, "--patience", 3, "--max-epoch", 9)
+    assert epochs_of(last) == 4 and math.isnan(last["extra_state"]["val_loss"])
+    assert read_checkpoint(tmp_path / "checkpoint_best.pt")["extra_state"]["val_loss"] == 3
+    assert last["extra_state"]["best"] == 3
