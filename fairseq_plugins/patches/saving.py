@@ -164,3 +164,38 @@ def _passing_over_the_best(save_checkpoint: Callable) -> Callable:
         return save_checkpoint(cfg, trainer, epoch_itr, val_loss)
 
     return save
+
+
+def name_updates_that_end_epochs() -> None:
+    """Has ``--save-interval-updates`` keep an update that ends an epoch, where that epoch's checkpoint is not kept.
+
+    fairseq saves such an update as an epoch alone. With ``--no-epoch-checkpoints`` and as many updates an epoch there
+    is none at all.
+
+    For fairseq 0.12.
+    """
+    replace_once(checkpoint_utils, "save_checkpoint", _naming_updates)
+
+
+class _AmidAnEpoch:
+    """The batches of a training that is never at an epoch's end."""
+
+    def __init__(self, epoch_itr: Any) -> None:
+        self._epoch_itr = epoch_itr
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._epoch_itr, name)
+
+    def end_of_epoch(self) -> bool:
+        """As fairseq's."""
+        return False
+
+
+def _naming_updates(save_checkpoint: Callable) -> Callable:
+    def save(cfg: Any, trainer: Any, epoch_itr: Any, val_loss: float | None) -> str | None:
+        is_named = cfg.save_interval_updates > 0 and trainer.get_num_updates() % cfg.save_interval_updates == 0
+        if is_named and (cfg.no_epoch_checkpoints or epoch_itr.epoch % cfg.save_interval != 0):
+            epoch_itr = _AmidAnEpoch(epoch_itr)
+        return save_checkpoint(cfg, trainer, epoch_itr, val_loss)
+
+    return save

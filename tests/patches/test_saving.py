@@ -12,13 +12,17 @@ from typing import Any
 import pytest
 import torch
 from fairseq import checkpoint_utils
-from fairseq import checkpoint_utils
-from fairseq.dataclass.configs import FairseqConfig
+from fairseq.dataclass.configs import CheckpointConfig, FairseqConfig
 from fairseq.trainer import Trainer
 from fairseq_cli import train as train_command
 
 from fairseq_plugins.checkpoints import read_checkpoint, updates
-from fairseq_plugins.patches.saving import counting_as_worst, prefer_numbers, save_the_end
+from fairseq_plugins.patches.saving import (
+    counting_as_worst,
+    name_updates_that_end_epochs,
+    prefer_numbers,
+    save_the_end,
+)
 from tests.commands import train_in_process
 from tests.texts import training
 
@@ -94,7 +98,7 @@ class Saving:
     data_parallel_rank = 0
 
     def __init__(self, folder: Path, **options: object) -> None:
-        self.cfg = FairseqConfig()
+        self.cfg = FairseqConfig(checkpoint=CheckpointConfig())
         self.cfg.checkpoint.save_dir = str(folder)
         for name, value in options.items():
             setattr(self.cfg.checkpoint, name, value)
@@ -149,7 +153,7 @@ def test_fairseq_takes_what_follows_it_for_the_best(tmp_path: Path, unpatch: Cal
 
 @pytest.mark.parametrize("is_maximized", [False, True])
 def test_patience_is_lost_over_what_is_no_number(is_maximized: bool, caplog: pytest.LogCaptureFixture) -> None:
-    cfg = FairseqConfig()
+    cfg = FairseqConfig(checkpoint=CheckpointConfig())
     cfg.checkpoint.patience, cfg.checkpoint.maximize_best_checkpoint_metric = 2, is_maximized
     stop = counting_as_worst(train_command.should_stop_early)
     sign = -1 if is_maximized else 1
@@ -173,3 +177,26 @@ def test_a_training_uses_it(
     assert epochs_of(last) == 4 and math.isnan(last["extra_state"]["val_loss"])
     assert read_checkpoint(tmp_path / "checkpoint_best.pt")["extra_state"]["val_loss"] == 3
     assert last["extra_state"]["best"] == 3
+
+
+def test_an_update_that_ends_an_epoch_has_its_checkpoint(
+    tmp_path: Path, unpatch: Callable[[object, str], None]
+) -> None:
+    def kept(name: str, **options: object) -> list[str]:
+        (tmp_path / name).mkdir()
+        saving = Saving(tmp_path / name, no_last_checkpoints=True, save_interval_updates=2, **options)
+        return [file for file in saving.save(*[1.0] * 6) if file != "checkpoint_best.pt"]
+
+    every_second = ["checkpoint_2_2.pt", "checkpoint_4_4.pt", "checkpoint_6_6.pt"]
+    assert kept("no epochs", no_epoch_checkpoints=True) == every_second
+    assert kept("some", no_epoch_checkpoints=True, keep_interval_updates=2) == every_second[1:]
+    assert (
+        kept("every third epoch", save_interval=3)
+        == [
+            "checkpoint3.pt",
+            "checkpoint6.pt",  # the same as checkpoint_6_6.pt
+            *every_second[:2],
+        ]
+    )
+    unpatch(checkpoint_utils, "save_checkpoint")
+    assert kept("unpatched", no_epoch_checkpoints=True) == [], needless(name_updates_that_end_epochs)
