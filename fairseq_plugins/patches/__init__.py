@@ -51,7 +51,7 @@ def all_patches() -> list[Callable[[], None]]:
     from .numpy_aliases import restore_numpy_aliases
     from .repeated_ngrams import repair_repeated_ngrams
     from .resuming import keep_batches_when_resuming, keep_limits_when_resuming, tell_schedulers_when_resuming
-    from .saving import name_updates_that_end_epochs, prefer_numbers, save_the_end
+    from .saving import keep_as_many_of_the_best, name_updates_that_end_epochs, prefer_numbers, save_the_end
     from .speed import defer_compiler, flush_denormals, fuse_adam
     from .unknown_words import replace_unknown_words
     from .validation_bleu import repair_validation_bleu
@@ -71,6 +71,7 @@ def all_patches() -> list[Callable[[], None]]:
         keep_limits_when_resuming,
         tell_schedulers_when_resuming,
         save_the_end,
+        keep_as_many_of_the_best,
         prefer_numbers,
         name_updates_that_end_epochs,
         allow_bfloat16_without_tpu,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
+import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 from fairseq import checkpoint_utils
+from fairseq.data import data_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.trainer import Trainer
 
@@ -199,3 +203,58 @@ def _naming_updates(save_checkpoint: Callable) -> Callable:
         return save_checkpoint(cfg, trainer, epoch_itr, val_loss)
 
     return save
+
+
+def keep_as_many_of_the_best() -> None:
+    """Has ``--keep-best-checkpoints`` keep as many as it says, once there are as many.
+
+    fairseq keeps a new one only if it is as good as the worst that is kept, however few these are. Of two whose losses
+    agree in three decimals, one may have the other's name.
+
+    For fairseq 0.12.
+    """
+    replace_once(checkpoint_utils, "save_checkpoint", _keeping_as_many)
+
+
+def _keeping_as_many(save_checkpoint: Callable) -> Callable:
+    def save(cfg: Any, trainer: Any, epoch_itr: Any, val_loss: float | None) -> str | None:
+        if cfg.keep_best_checkpoints <= 0 or val_loss is None:
+            return save_checkpoint(cfg, trainer, epoch_itr, val_loss)
+        if trainer.should_save_checkpoint_on_current_rank and not cfg.no_save:
+            _make_way(cfg, trainer, epoch_itr, val_loss)
+        checkpoint_paths = checkpoint_utils.checkpoint_paths
+        checkpoint_utils.checkpoint_paths = functools.partial(
+            _paths_and_place, checkpoint_paths, cfg, trainer.checkpoint_suffix
+        )
+        try:
+            return save_checkpoint(cfg, trainer, epoch_itr, val_loss)
+        finally:
+            checkpoint_utils.checkpoint_paths = checkpoint_paths
+
+    return save
+
+
+def _make_way(cfg: Any, trainer: Any, epoch_itr: Any, val_loss: float) -> None:
+    """Gives another name to a checkpoint of the best that has the new one's."""
+    with data_utils.numpy_seed(epoch_itr.epoch, trainer.get_num_updates(), val_loss):
+        number = np.random.randint(0, cfg.keep_best_checkpoints)  # as fairseq is about to draw it
+    names = [
+        f"checkpoint.best_{cfg.best_checkpoint_metric}_{val_loss:.3f}{other}{trainer.checkpoint_suffix}.pt"
+        for other in range(cfg.keep_best_checkpoints)
+    ]
+    paths = [os.path.join(cfg.save_dir, name) for name in names]
+    free = next((path for path in paths if not os.path.lexists(path)), None)
+    if free is not None and os.path.lexists(paths[number]):
+        os.rename(paths[number], free)
+
+
+def _paths_and_place(
+    checkpoint_paths: Callable, cfg: Any, suffix: str, folder: str, pattern: str, keep_match: bool = False
+) -> list[Any]:
+    """The checkpoints that match, best value last where less is better; among the best a free place is the worst."""
+    paths = checkpoint_paths(folder, pattern, keep_match)
+    if not pattern.startswith(r"checkpoint\.best_") or len(paths) >= cfg.keep_best_checkpoints:
+        return paths
+    if cfg.maximize_best_checkpoint_metric:
+        return [*paths, os.path.join(folder, f"free_-inf{suffix}.pt")]
+    return [os.path.join(folder, f"free_inf{suffix}.pt"), *paths]

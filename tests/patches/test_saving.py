@@ -19,6 +19,7 @@ from fairseq_cli import train as train_command
 from fairseq_plugins.checkpoints import read_checkpoint, updates
 from fairseq_plugins.patches.saving import (
     counting_as_worst,
+    keep_as_many_of_the_best,
     name_updates_that_end_epochs,
     prefer_numbers,
     save_the_end,
@@ -200,3 +201,38 @@ def test_an_update_that_ends_an_epoch_has_its_checkpoint(
     )
     unpatch(checkpoint_utils, "save_checkpoint")
     assert kept("unpatched", no_epoch_checkpoints=True) == [], needless(name_updates_that_end_epochs)
+
+
+@pytest.mark.parametrize(
+    ("losses", "best"),
+    [
+        ([2.0, 3.0, 4.0], [2.0, 3.0]),
+        ([4.0, 2.0, 3.0, 5.0], [2.0, 3.0]),
+        ([3.0, 4.0, 2.0, 6.0, 1.0], [1.0, 2.0]),
+        ([math.nan, 5.0], [5.0]),
+        ([2.0, math.nan, 4.0], [2.0, 4.0]),
+    ],
+)
+def test_as_many_of_the_best_are_kept(losses: list[float], best: list[float], tmp_path: Path) -> None:
+    for is_maximized in (False, True):
+        folder = tmp_path / str(is_maximized)
+        folder.mkdir()
+        options = {"maximize_best_checkpoint_metric": is_maximized, "no_last_checkpoints": True}
+        saving = Saving(folder, keep_best_checkpoints=2, no_epoch_checkpoints=True, **options)
+        kept = saving.save(*[10 - loss if is_maximized else loss for loss in losses])
+        numbered = sorted(loss for name, loss in kept.items() if name.startswith("checkpoint.best_loss_"))
+        assert numbered == sorted(10 - loss if is_maximized else loss for loss in best)
+        vars(checkpoint_utils.save_checkpoint).pop("best")
+
+
+def test_as_many_of_equal_ones_are_kept(tmp_path: Path) -> None:
+    saving = Saving(tmp_path, keep_best_checkpoints=3, no_epoch_checkpoints=True)
+    kept = saving.save(2.0004, 2.0003, 2.0002, 2.5, 2.0001, 2.0, 1.9999)
+    assert len(kept) == 3 + 2 and max(kept.values()) < 2.1
+    assert kept["checkpoint_best.pt"] == 1.9999
+
+
+def test_fairseq_keeps_fewer_of_the_best(tmp_path: Path, unpatch: Callable[[object, str], None]) -> None:
+    unpatch(checkpoint_utils, "save_checkpoint")
+    kept = Saving(tmp_path, keep_best_checkpoints=2, no_epoch_checkpoints=True).save(2.0, 3.0, 4.0)
+    assert len(kept) == 1 + 2, needless(keep_as_many_of_the_best)
