@@ -41,6 +41,7 @@ def all_patches() -> list[Callable[[], None]]:
         repair_alignments,
         repair_diverse_beam_search,
         search_among_few_tokens,
+        write_no_padding_words,
     )
     from .deferred_imports import defer_imports
     from .dictionary_checksums import keep_dictionary_checksums
@@ -78,6 +79,7 @@ def all_patches() -> list[Callable[[], None]]:
         repair_alignments,
         repair_diverse_beam_search,
         search_among_few_tokens,
+        write_no_padding_words,
         repair_repeated_ngrams,
         repair_validation_bleu,
         avoid_transformer_fast_path,
