@@ -9,23 +9,29 @@ from pathlib import Path
 
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
-from fairseq_plugins.symbols import SPECIAL_SYMBOLS, SYMBOLS, UNKNOWN
+from fairseq_plugins.symbols import SPECIAL_SYMBOLS, SYMBOLS, UNKNOWN, padding_words
 from fairseq_plugins.vector_files import vectors_of_words
 
 
 def dictionary_symbols(path: str | Path) -> list[str]:
-    """The symbols of a dictionary in fairseq's form, in its order, without fairseq's own.
+    """The symbols of a dictionary in fairseq's form, in its order, without fairseq's own. Raises what
+    :func:`dictionary_entries` does."""
+    return [symbol for symbol, _ in dictionary_entries(path)]
+
+
+def dictionary_entries(path: str | Path) -> list[tuple[str, int]]:
+    """The same, each with its count.
 
     Raises:
         InputError: there is no such file, or a line is not of that form.
     """
-    symbols = []
+    entries = []
     for number, line in enumerate(read_lines(path), 1):
         symbol, space, count = line.rstrip().removesuffix(" #fairseq:overwrite").rpartition(" ")
         if not space or not count.isdecimal():
             raise InputError(f"{path}, line {number}: a word and its count were expected; prepare the data again")
-        symbols.append(symbol)
-    return symbols
+        entries.append((symbol, int(count)))
+    return entries
 
 
 def count_words(paths: Iterable[Path]) -> Counter[str]:
@@ -74,19 +80,24 @@ class Dictionary:
     """Symbols and their numbers, as fairseq's own class has them.
 
     Args:
-        symbols: without fairseq's own four, which come first.
+        entries: symbols and their counts, without fairseq's own four, which come first.
+
+    Attributes:
+        symbols: all of them.
+        impossible: the numbers of those that no text has: padding, and words that pad the dictionary.
     """
 
     start, padding, end, unknown = range(SPECIAL_SYMBOLS)
 
-    def __init__(self, symbols: Iterable[str]) -> None:
-        self.symbols = [*SYMBOLS, UNKNOWN, *symbols]
+    def __init__(self, entries: Sequence[tuple[str, int]]) -> None:
+        self.symbols = [*SYMBOLS, UNKNOWN, *(symbol for symbol, _ in entries)]
+        self.impossible = [self.padding, *(SPECIAL_SYMBOLS + place for place in padding_words(entries))]
         self._numbers = {symbol: number for number, symbol in reversed(list(enumerate(self.symbols)))}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dictionary:
-        """Reads a dictionary in fairseq's form; see :func:`dictionary_symbols`."""
-        return cls(dictionary_symbols(Path(path)))
+        """Reads a dictionary in fairseq's form; see :func:`dictionary_entries`."""
+        return cls(dictionary_entries(Path(path)))
 
     def __len__(self) -> int:
         return len(self.symbols)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import unicodedata
 import warnings
@@ -14,6 +15,8 @@ import regex
 from fairseq_plugins import languages
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import BYTE_ORDER_MARK
+
+from .spacing import SPACE, joined
 
 TOKENIZERS = ("moses", "treebank", "tweet", "jieba", "none")
 
@@ -109,12 +112,12 @@ class Tokenizer:
                 raise InputError(f"unknown normalization {name!r}: choose from {', '.join(NORMALIZATIONS)}")
         if "simplified" in self.normalization:
             _converter()
+        self._rules = moses_language or languages.moses_language(language)
         if kind == "moses":
             import sacremoses  # not at the head of the file: --help and refusals need not wait for it
 
-            moses_language = moses_language or languages.moses_language(language)
-            self._moses = sacremoses.MosesTokenizer(lang=moses_language)
-            self._demoses = sacremoses.MosesDetokenizer(lang=moses_language)
+            self._moses = sacremoses.MosesTokenizer(lang=self._rules)
+            self._demoses = sacremoses.MosesDetokenizer(lang=self._rules)
         elif kind == "treebank":
             if languages.language_code(language) != "en":
                 raise InputError(f"the tokenizer 'treebank' is for English (en), not for '{language}': choose moses")
@@ -157,15 +160,20 @@ class Tokenizer:
 
     def detokenize(self, tokens: str) -> str:
         """Tokens as text. What lower-casing and normalisation lost stays lost."""
+        if self.kind == "none":
+            return tokens
         if self.kind == "moses":
-            return self._demoses.detokenize(tokens.split(), unescape=self.escape)
-        if self.kind in ("treebank", "tweet"):
-            if self.escape:
-                tokens = tokens.replace("\\/", "/").replace("\\*", "*")
-            return self._detokenizer.detokenize(tokens.split(), convert_parentheses=self.escape)
-        if self.kind == "jieba":
-            return _SPACE_BEFORE_STOP.sub("", _SPACE_AT_UNSPACED.sub("", tokens))
-        return tokens
+            tokens = self._demoses.unescape_xml(tokens) if self.escape else tokens
+        elif self.kind in ("treebank", "tweet") and self.escape:
+            tokens = tokens.replace("\\/", "/").replace("\\*", "*")
+        words = joined(tokens.split(), self._rules)
+        if self.kind == "moses":
+            text = self._demoses.detokenize(words, unescape=False)
+        elif self.kind == "jieba":
+            text = _SPACE_BEFORE_STOP.sub("", _SPACE_AT_UNSPACED.sub("", " ".join(words)))
+        else:
+            text = self._detokenizer.detokenize(_turned(words), convert_parentheses=self.escape)
+        return text.replace(SPACE, " ")
 
     def _jieba_words(self, line: str) -> list[str]:
         # Every second part is what the pattern has found.
@@ -175,6 +183,12 @@ class Tokenizer:
     def _treebank_words(self, sentence: str) -> list[str]:
         words = self._words.tokenize(sentence, convert_parentheses=self.escape)
         return [_TREEBANK_ESCAPED.sub(r"\\", word) for word in words] if self.escape else words
+
+
+def _turned(words: Sequence[str]) -> list[str]:
+    """Straight quotation marks as those of the Penn Treebank, which open and close by turns."""
+    marks = itertools.cycle(("``", "''"))
+    return [next(marks) if word == '"' else word for word in words]
 
 
 @functools.cache

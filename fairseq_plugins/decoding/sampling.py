@@ -8,6 +8,7 @@ import math
 import torch
 
 from ..errors import InputError
+from ..symbols import padding_words
 from .language_model import LanguageModel
 
 logger = logging.getLogger(__name__)
@@ -55,7 +56,9 @@ def sample(
                 f"the prompt has words that the model does not know, and reads as <unk>: {' '.join(unknown)}"
             )
         written = model.numbers(encoded)[:-1].tolist()
-    never = [model.dictionary.bos(), model.dictionary.pad(), model.dictionary.unk()]
+    dictionary = model.dictionary
+    entries = zip(dictionary.symbols, dictionary.count, strict=True)
+    never = [dictionary.bos(), dictionary.pad(), dictionary.unk(), *padding_words(entries)]
     generator = torch.Generator().manual_seed(seed)
     incremental_state: dict = {}
     logits = _next(model, eos, incremental_state)

@@ -101,11 +101,12 @@ class Chosen(NamedTuple):
 
 
 class Decoder(Protocol):
-    """What beam search asks of a model, whose symbols these are."""
+    """What beam search asks of a model, whose symbols these are. What is impossible is never written."""
 
     padding: int
     end: int
     unknown: int
+    impossible: list[int]
     types: int
     longest_target: int
 
@@ -246,7 +247,9 @@ def padded(sources: Sequence[Sequence[int]], padding: int) -> Array:
 def _changes(decoder: Decoder, written: Array, step: int, options: SearchOptions) -> tuple[Array, Array]:
     """What is impossible as the next token, or less probable: rows and tokens (M, 2), and by how much (M,)."""
     rows = np.arange(written.shape[0] * written.shape[1])
-    places, changes = [np.stack([rows, np.full_like(rows, decoder.padding)], 1)], [np.full(len(rows), -np.inf)]
+    impossible = np.tile(np.array(decoder.impossible), len(rows))
+    places = [np.stack([rows.repeat(len(decoder.impossible)), impossible], 1)]
+    changes = [np.full(len(impossible), -np.inf)]
     if options.unknown_penalty:
         places.append(np.stack([rows, np.full_like(rows, decoder.unknown)], 1))
         changes.append(np.full(len(rows), -options.unknown_penalty))

@@ -90,7 +90,7 @@ class ExportedLanguageModel:
         scores, states = self._read(np.array([[Dictionary.end, *written]]), self._start())
         for _ in range(tokens):
             last = scores[0, -1].astype(np.float64) / temperature
-            last[[Dictionary.start, Dictionary.padding, Dictionary.unknown]] = -np.inf
+            last[[Dictionary.start, Dictionary.unknown, *self.dictionary.impossible]] = -np.inf
             if top_k is not None and top_k < len(last):
                 last[last < np.partition(last, -top_k)[-top_k]] = -np.inf
             probabilities = np.exp(last - last.max())

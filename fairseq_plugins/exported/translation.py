@@ -88,7 +88,7 @@ class ExportedTranslationModel:
         source, target = (folder.text / name for name in self.preparation.dictionaries())
         self.source_dictionary, self.target_dictionary = Dictionary.load(source), Dictionary.load(target)
         self.padding, self.end, self.unknown = Dictionary.padding, Dictionary.end, Dictionary.unknown
-        self.types = len(self.target_dictionary)
+        self.impossible, self.types = self.target_dictionary.impossible, len(self.target_dictionary)
         self.longest_source, self.longest_target = (
             int(folder.card["limits"][name]) for name in ("source_tokens", "target_tokens")
         )

@@ -38,6 +38,20 @@ def searches_faster(models: Sequence[nn.Module]) -> bool:
     return all(isinstance(model, RecurrentSeq2SeqModel | DoublePathModel) for model in models)
 
 
+def without_padding_words(ensemble: EnsembleModel, table: Tensor) -> Tensor:
+    """Log-probabilities (B, V) of an ensemble, where the words that pad its dictionary have none.
+
+    Where words are drawn, the others' are those of a vocabulary without them; beam search has them as they are.
+    """
+    words = getattr(ensemble, "padding_words", [])
+    if not words:
+        return table
+    places = torch.tensor(words, device=table.device)
+    if ensemble.is_sampled:
+        table = table - torch.log1p(-table[:, places].exp().sum(1, keepdim=True))
+    return table.index_fill(1, places, -torch.inf)
+
+
 class FewTokensGenerator(SequenceGenerator):
     """See the head of this file.
 
@@ -62,7 +76,8 @@ class FewTokensGenerator(SequenceGenerator):
 
     def _generate(self, sample: dict[str, Any], prefix_tokens: Tensor | None = None, *rest: Any, **others: Any) -> Any:
         takes_few = self._takes_few and prefix_tokens is None
-        count = min(2 * self.beam_size, self._whole_size - self._first)
+        # So many that enough are left without those that pad the dictionary.
+        count = min(2 * self.beam_size + len(self.model.padding_words), self._whole_size - self._first)
         with self.model.searching(self.beam_size, (self._first, count) if takes_few and count > 0 else None) as width:
             self.vocab_size = self._whole_size if width is None else width
             return super()._generate(sample, prefix_tokens, *rest, **others)
@@ -74,6 +89,7 @@ class _Ensemble(EnsembleModel):
     def __init__(self, models: Sequence[BaseFairseqModel]) -> None:
         super().__init__(models)
         self.tokens: Tensor | None = None
+        self.padding_words: list[int] = []
         self._beam_size = 1
         self._few: tuple[int, int] | None = None
 
@@ -113,6 +129,11 @@ class _Ensemble(EnsembleModel):
             table = torch.logsumexp(torch.stack(tables), dim=0) - math.log(self.models_size)
         if self._few is not None:
             table, self.tokens = best_tokens(table, *self._few)
+            if self.padding_words:
+                words = torch.tensor(self.padding_words, device=table.device)
+                table = table.masked_fill(torch.isin(self.tokens, words), -torch.inf)
+        else:
+            table = without_padding_words(self, table)
         attention = torch.stack(attentions).sum(0) / self.models_size if attentions else None
         if is_first:
             rows = torch.arange(len(table), device=table.device).repeat_interleave(self._beam_size)

@@ -8,6 +8,7 @@ which training ends. With ``--maximize-best-checkpoint-metric`` it is the metric
 
 # No postponed evaluation of annotations here: fairseq reads the types of the configuration's fields.
 import logging
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +77,7 @@ class NonMonotone(FairseqLRScheduler):
         if val_loss is not None:
             # Of accuracy or BLEU more is better.
             loss = -float(val_loss) if self.cfg.maximize_best_checkpoint_metric else float(val_loss)
+            loss = math.inf if math.isnan(loss) else loss  # nothing compares with NaN
             earlier = self._losses[: -self.cfg.non_monotone_interval or None]
             if earlier and loss > min(earlier):
                 self._act(epoch)

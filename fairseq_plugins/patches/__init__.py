@@ -41,6 +41,7 @@ def all_patches() -> list[Callable[[], None]]:
         repair_alignments,
         repair_diverse_beam_search,
         search_among_few_tokens,
+        write_no_padding_words,
     )
     from .deferred_imports import defer_imports
     from .dictionary_checksums import keep_dictionary_checksums
@@ -51,6 +52,7 @@ def all_patches() -> list[Callable[[], None]]:
     from .numpy_aliases import restore_numpy_aliases
     from .repeated_ngrams import repair_repeated_ngrams
     from .resuming import keep_batches_when_resuming, keep_limits_when_resuming, tell_schedulers_when_resuming
+    from .saving import keep_as_many_of_the_best, name_updates_that_end_epochs, prefer_numbers, save_the_end
     from .speed import defer_compiler, flush_denormals, fuse_adam
     from .unknown_words import replace_unknown_words
     from .validation_bleu import repair_validation_bleu
@@ -69,10 +71,15 @@ def all_patches() -> list[Callable[[], None]]:
         end_data_threads_before_the_process,
         keep_limits_when_resuming,
         tell_schedulers_when_resuming,
+        save_the_end,
+        keep_as_many_of_the_best,
+        prefer_numbers,
+        name_updates_that_end_epochs,
         allow_bfloat16_without_tpu,
         repair_alignments,
         repair_diverse_beam_search,
         search_among_few_tokens,
+        write_no_padding_words,
         repair_repeated_ngrams,
         repair_validation_bleu,
         avoid_transformer_fast_path,

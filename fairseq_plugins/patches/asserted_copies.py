@@ -17,7 +17,7 @@ def copy_checkpoints_without_assertions() -> None:
 
     For fairseq 0.12.
     """
-    function = checkpoint_utils.save_checkpoint
+    function = inspect.unwrap(checkpoint_utils.save_checkpoint)  # other patches are around it
     if sys.flags.optimize and "copy" not in function.__code__.co_names:
         lines, number = inspect.getsourcelines(function)
         source = "\n" * (number - 1) + "".join(lines)

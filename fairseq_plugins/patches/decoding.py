@@ -7,10 +7,12 @@ from typing import Any
 
 from fairseq import utils
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
-from fairseq.search import DiverseBeamSearch
+from fairseq.search import DiverseBeamSearch, Sampling
+from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
+from ..symbols import padding_words
 from .replacing import replace_once
 
 
@@ -37,6 +39,39 @@ def search_among_few_tokens() -> None:
         return build_faster
 
     replace_once(FairseqTask, "build_generator", build)
+
+
+def write_no_padding_words() -> None:
+    """Has no translation have a word that pads the dictionary (``madeupword0000``).
+
+    fairseq's preprocessing adds up to seven, for a size that is a multiple of eight. Training makes them improbable,
+    and ``--sampling`` draws them nevertheless. What is drawn is drawn of the others alone; in beam search their scores
+    stay as they are.
+
+    For fairseq 0.12.
+    """
+    replace_once(SequenceGenerator, "__init__", _telling_ensembles)
+    replace_once(EnsembleModel, "forward_decoder", _excluding_padding_words)
+
+
+def _telling_ensembles(init: Callable) -> Callable:
+    def initialise(self: SequenceGenerator, models: Any, tgt_dict: Any, *rest: Any, **options: Any) -> None:
+        init(self, models, tgt_dict, *rest, **options)
+        self.model.padding_words = padding_words(zip(tgt_dict.symbols, tgt_dict.count, strict=True))
+        self.model.is_sampled = isinstance(self.search, Sampling)
+
+    return initialise
+
+
+def _excluding_padding_words(forward_decoder: Callable) -> Callable:
+    def forward(self: EnsembleModel, *args: Any, **options: Any) -> tuple[Tensor, Tensor | None]:
+        # Not at the head of the file: models begin with the patches.
+        from ..models.beam_search import without_padding_words
+
+        table, attention = forward_decoder(self, *args, **options)
+        return without_padding_words(self, table), attention
+
+    return forward
 
 
 def repair_diverse_beam_search() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from fairseq.trainer import Trainer
 
 from ..limits import EARLY_STOPPING, reached_limit
 from .replacing import replace_once
+from .saving import command_with
 
 logger = logging.getLogger(__name__)
 
@@ -102,10 +102,8 @@ def _restoring_the_count(load_checkpoint: Callable) -> Callable:
 
 def _count() -> dict[str, Any]:
     """Where fairseq's command counts."""
-    # It has been imported before its --user-dir, as __main__ with python -m. Importing it here would set up logging.
-    modules = (sys.modules.get(name) for name in ("__main__", "fairseq_cli.train"))
-    functions = (getattr(module, "should_stop_early", None) for module in modules)
-    return next((vars(function) for function in functions if function is not None), {})
+    command = command_with("should_stop_early")
+    return {} if command is None else vars(command.should_stop_early)
 
 
 def tell_schedulers_when_resuming() -> None:

@@ -187,6 +187,16 @@ def test_samples(model: LanguageModel) -> None:
     assert sample(model, tokens=5, seed=(1 << 64) - 1, temperature=1e-6) and sample(model, 5, -1, temperature=1e38)
 
 
+def test_words_that_pad_a_dictionary_are_not_drawn(model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    dictionary = model.dictionary
+    symbols, counts = [*dictionary.symbols], [*dictionary.count]
+    symbols[-1], counts[-1] = "madeupword0000", 0
+    monkeypatch.setattr(dictionary, "symbols", symbols)
+    assert "madeupword0000" in " ".join(sample(model, tokens=200, seed=1, temperature=1e6)), "a word of the text"
+    monkeypatch.setattr(dictionary, "count", counts)
+    assert "madeupword0000" not in " ".join(sample(model, tokens=200, seed=1, temperature=1e6))
+
+
 def test_unknown_words_of_a_prompt(model: LanguageModel, caplog: pytest.LogCaptureFixture) -> None:
     assert sample(model, tokens=5, seed=1, prompt="zebra ba")[0].startswith("<unk> ba")
     assert "the prompt has words that the model does not know, and reads as <unk>: zebra" in caplog.text

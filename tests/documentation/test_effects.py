@@ -758,6 +758,7 @@ COVERED: dict[str, str] = {
     "--negatives": "test_sequence_ranking::test_as_many_wrong_candidates_as_negatives",
     "--patience": "test_resuming::test_patience_holds_over_interruptions",
     "--restart": "test_training_identity::test_a_restart_deletes_what_was_trained",
+    "--save-interval": "test_saving::test_the_last_epoch_is_saved",
     "--skip-invalid-size-inputs-valid-test": "test_effects::test_skip_invalid_size_inputs_valid_test",
     "--stop-min-lr": "test_language_models::test_finetuning_goes_on_from_averages_and_ends_by_itself",
     "--stop-time-hours": "test_resuming::test_an_ended_training_gets_no_more_updates",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,8 @@ class NumPyDecoder:
 
     padding, end, unknown, types, longest_target = 1, 2, 3, WORDS, LONGEST
 
-    def __init__(self, table: Tensor) -> None:
-        self.table = table
+    def __init__(self, table: Tensor, impossible: Sequence[int] = ()) -> None:
+        self.table, self.impossible = table, [self.padding, *impossible]
 
     def encode(self, tokens: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         return {"sources": tokens}, {"read": tokens[:, :1]}
@@ -167,3 +168,15 @@ def test_a_translation_does_not_depend_on_the_others() -> None:
 
     assert list(map(found, together)) == list(map(found, alone))
     assert [len(hypotheses[0].tokens) for hypotheses in together] == [len(source) + 1 for source in SOURCES]
+
+
+def test_words_that_pad_the_dictionary_are_never_written() -> None:
+    torch.manual_seed(1)
+    table = torch.log_softmax(2 * torch.randn(LONGEST, WORDS, WORDS, WORDS), dim=-1)
+
+    def words(*impossible: int) -> set[int]:
+        found = search(NumPyDecoder(table, impossible), SOURCES, SearchOptions(beam=4))
+        return {token for hypotheses in found for hypothesis in hypotheses for token in hypothesis.tokens}
+
+    assert words() & {9, 10}
+    assert not words(9, 10) & {9, 10}

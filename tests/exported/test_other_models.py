@@ -44,6 +44,8 @@ def test_a_language_model(running_text: Path, tmp_path: Path) -> None:
     assert drawn == model.sample(20, seed=1, prompt=lines[0], temperature=0.7, top_k=5)
     assert drawn != model.sample(20, seed=2, prompt=lines[0], temperature=0.7, top_k=5)
     assert drawn[0].startswith(lines[0])
+    model.dictionary.impossible.append(len(model.dictionary) - 1)
+    assert model.dictionary.symbols[-1] not in " ".join(model.sample(200, seed=1, temperature=1e6)).split()
     with pytest.raises(InputError, match="the temperature is above 0"):
         model.sample(20, seed=1, temperature=0)
     for numbers in {"temperature": float("nan")}, {"seed": -1}:

@@ -14,8 +14,8 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from fairseq_plugins.models import beam_search
-from fairseq_plugins.models.beam_search import FewTokensGenerator, searches_faster
-from tests.models.tasks import make_task, pad
+from fairseq_plugins.models.beam_search import FewTokensGenerator, searches_faster, without_padding_words
+from tests.models.tasks import WORDS, make_task, pad
 from tests.models.test_generation import MODELS, of_fairseq
 
 PAD, EOS = 1, 2
@@ -128,3 +128,85 @@ def test_fairseqs_tasks_choose_it_for_our_models_alone(
     assert type(generator) is expected if expected else not isinstance(generator, FewTokensGenerator)
     assert searches_faster(models) is (expected is FewTokensGenerator or bool(options))
     assert generator.beam_size == 3
+
+
+# ---------------------------------------------------------------------------------- words that pad a dictionary
+
+
+def padded_task(count: int) -> SimpleNamespace:
+    """A task of which two target words are named as those are that pad a dictionary."""
+    task = make_task()
+    dictionary = task.target_dictionary
+    for place, number in enumerate((9, 10)):
+        dictionary.symbols[number], dictionary.count[number] = f"madeupword{place:04d}", count
+    return task
+
+
+def translations(
+    models: Sequence[FairseqEncoderDecoderModel], count: int = 0, **options: object
+) -> list[list[dict[str, Tensor]]]:
+    torch.manual_seed(2)
+    task = padded_task(count)
+    generator = FairseqTask.build_generator(task, models, SimpleNamespace(max_len_b=9, **options))
+    source = pad(BATCH, "left", PAD, max(map(len, BATCH)))
+    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
+    found: list[list[dict[str, Tensor]]] = generator.generate(models, sample)
+    return found
+
+
+def words_of(found: list[list[dict[str, Tensor]]]) -> set[int]:
+    return {token for row in found for hypothesis in row for token in hypothesis["tokens"].tolist()}
+
+
+SEARCHES: dict[str, dict[str, Any]] = {
+    "beam": {"beam": 4},
+    "n-grams": {"beam": 4, "no_repeat_ngram_size": 2},
+    "sampling": {"beam": 6, "sampling": True},
+    "the best 8": {"beam": 6, "sampling": True, "sampling_topk": 8},
+    "the most probable": {"beam": 6, "sampling": True, "sampling_topp": 0.9},
+    "groups": {"beam": 4, "diverse_beam_groups": 2},
+}
+
+
+@pytest.mark.parametrize("options", SEARCHES.values(), ids=SEARCHES)
+@pytest.mark.parametrize(
+    "make", [lambda: [MODELS["dpn"](seed=1)], lambda: [of_fairseq("transformer")]], ids=["ours", "fairseqs"]
+)
+@pytest.mark.parametrize("copies", [1, 2])
+def test_no_word_that_pads_the_dictionary_is_written(
+    make: Callable[[], list[FairseqEncoderDecoderModel]], copies: int, options: Mapping[str, Any]
+) -> None:
+    models = make() * copies
+    assert not words_of(translations(models, **options)) & {9, 10}
+    assert words_of(translations(models, count=1, **options)) & {9, 10}, "words of a text are words"
+
+
+def test_what_is_drawn_is_drawn_of_the_others() -> None:
+    """As probable as they are among themselves."""
+    table = torch.randn(3, WORDS).log_softmax(1)
+    ensemble = SimpleNamespace(padding_words=[9, 10], is_sampled=True)
+    others = table[:, :9].log_softmax(1)
+    found = without_padding_words(ensemble, table)
+    torch.testing.assert_close(found[:, :9], others)
+    assert found[:, 9:].exp().eq(0).all()
+    ensemble.is_sampled = False
+    assert without_padding_words(ensemble, table)[:, :9].equal(table[:, :9])
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_scores_of_beam_search_stay_as_they_are(beam: int) -> None:
+    """Where no hypothesis would have had such a word."""
+    model = MODELS["mc_rnn"](seed=3)
+    forward = model.decoder.forward
+
+    def forward_improbable(*arguments: Any, **options: Any) -> tuple[Tensor, dict[str, Any]]:
+        logits, extra = forward(*arguments, **options)
+        logits[..., 9:] -= 20
+        return logits, extra
+
+    model.decoder.forward = forward_improbable
+    found, expected = (translations([model], count=count, beam=beam) for count in (0, 1))
+    for row, other_row in zip(found, expected, strict=True):
+        for hypothesis, other in zip(row, other_row, strict=True):
+            assert hypothesis["tokens"].equal(other["tokens"])
+            assert hypothesis["positional_scores"].equal(other["positional_scores"])

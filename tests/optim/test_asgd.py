@@ -121,6 +121,12 @@ def test_stop() -> None:
     assert resumed.step_update(7) == 0
 
 
+def test_a_loss_that_is_no_number_is_the_worst() -> None:
+    scheduler = schedule(make([1.0])[1], non_monotone_interval=1, when_non_monotone="stop", stop_min_lr=0.0)
+    losses = [float("nan"), 3.0, 2.0, float("nan")]
+    assert [scheduler.step(epoch, loss) for epoch, loss in enumerate(losses, 1)] == [LR] * 3 + [0.0]
+
+
 def test_what_does_not_go_together() -> None:
     sgd = SGD(type("Options", (), {"lr": [1.0], "momentum": 0.0, "weight_decay": 0.0}), [nn.Parameter(torch.ones(1))])
     with pytest.raises(InputError, match="non_monotone needs --optimizer asgd"):

@@ -12,6 +12,7 @@ from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from fairseq.search import DiverseBeamSearch
+from fairseq.sequence_generator import EnsembleModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
@@ -21,8 +22,11 @@ from fairseq_plugins.patches.decoding import (
     repair_alignments,
     repair_diverse_beam_search,
     search_among_few_tokens,
+    write_no_padding_words,
 )
 from tests.models.tasks import WORDS, make_task
+from tests.models.test_beam_search import translations, words_of
+from tests.models.test_generation import of_fairseq
 from tests.models.test_recurrent_seq2seq import make_model as make_recurrent
 
 from .unpatched import fault_of, needless, original_of
@@ -83,6 +87,13 @@ def test_fairseq_passes_over_the_whole_vocabulary(unpatch: Callable[[object, str
     unpatch(FairseqTask, "build_generator")
     generate()
     assert {shape[-1] for shape in shapes} == {WORDS}, needless(search_among_few_tokens)
+
+
+def test_fairseq_draws_words_that_pad_the_dictionary(unpatch: Callable[[object, str], None]) -> None:
+    options = {"beam": 6, "sampling": True}
+    assert not words_of(translations([of_fairseq("transformer")], **options)) & {9, 10}
+    unpatch(EnsembleModel, "forward_decoder")
+    assert words_of(translations([of_fairseq("transformer")], **options)) & {9, 10}, needless(write_no_padding_words)
 
 
 PADDING = 1
