@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -214,7 +213,6 @@ class Training:
                         "options": fairseq_commands.options_of(self.command.words),
                         "command": processes.shown(self.command.words),
                         **({"extensions": extensions} if extensions else {}),
-                        "parameters": logged_parameters(self.run.log),
                         **trained,
                         "paper": self.configuration.paper_row(),
                         "device": provenance.device(self.command.options),
@@ -283,12 +281,6 @@ def end_of(checkpoint: dict[str, Any], options: argparse.Namespace) -> str | Non
     return reached_limit(updates(checkpoint), checkpoint["extra_state"], *limits)
 
 
-def logged_parameters(log: Path) -> int | None:
-    """The number of the model's parameters, shared ones counted once, as fairseq-train last said it."""
-    counts = re.findall(r"num\. shared model params: ([\d,]+)", log.read_text(encoding="utf-8")) if log.exists() else []
-    return int(counts[-1].replace(",", "")) if counts else None
-
-
 class TrainingLog:
     """fairseq-train's output: on the screen, in ``train.log``, and its statistics as JSON lines in ``train.jsonl``.
 
@@ -328,6 +320,7 @@ def training_results(checkpoint: dict[str, Any]) -> dict[str, Any]:
     # Several processes keep their times as tensors.
     seconds_in_updates = float(meters["train_wall"]["sum"])
     return {
+        "parameters": checkpoint.get("parameters"),
         "updates": updates(checkpoint),
         "train_seconds": round(float(checkpoint["extra_state"]["previous_training_time"]), 2),
         "train_tokens_per_second": round(float(meters["wpb"]["sum"]) / seconds_in_updates, 1),

@@ -50,6 +50,7 @@ def all_patches() -> list[Callable[[], None]]:
     from .loading import allow_checkpoint_types, tell_models_of_checkpoints
     from .messages import quiet_loggers
     from .numpy_aliases import restore_numpy_aliases
+    from .parameter_counts import keep_parameter_counts
     from .repeated_ngrams import repair_repeated_ngrams
     from .resuming import keep_batches_when_resuming, keep_limits_when_resuming, tell_schedulers_when_resuming
     from .saving import keep_as_many_of_the_best, name_updates_that_end_epochs, prefer_numbers, save_the_end
@@ -86,6 +87,7 @@ def all_patches() -> list[Callable[[], None]]:
         train_data_parallel_on_cpu,
         replace_unknown_words,
         keep_dictionary_checksums,
+        keep_parameter_counts,
         copy_models_and_tasks,
         say_kernels,
         flush_denormals,  # around all of them

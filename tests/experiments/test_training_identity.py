@@ -210,7 +210,7 @@ def test_an_interrupted_training_says_what_it_has_come_to(
     work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_train(work, data)
-    updates = Run(work).results["updates"]
+    updates, parameters = (Run(work).results[key] for key in ("updates", "parameters"))
     (work / "results.json").unlink()
 
     def interrupted(*_: object, **__: object) -> int:
@@ -222,6 +222,7 @@ def test_an_interrupted_training_says_what_it_has_come_to(
         run_train(work, data, "--max-update", str(updates + 10))
     assert capsys.readouterr().err == f"kept: {updates:,} updates, from which the same command goes on\n"
     assert Run(work).results["updates"] == updates
+    assert Run(work).results["parameters"] == parameters > 0
 
     # Nothing to go on from.
     with pytest.raises(KeyboardInterrupt):
