@@ -1,6 +1,6 @@
 """Plain sentences of at most six words: what somebody types first who tries a translation.
 
-A third of the words is drawn as often as in a language, the others so that each comes up in all its common forms.
+Two of five words are drawn as often as in a language, the others so that each comes up in all its common forms.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .sentences import Pair, written
 
 MOST_WORDS = 6
 _TRIES = 80
-_SHARE_OF_USUAL = 0.35
+_SHARE_OF_USUAL = 0.4
 _BE, _HAVE, _ASK, _LIVE, _COST = (SPECIAL_FRAMES[kind][0] for kind in ("be", "have", "ask", "live", "cost"))
 _BELIEVE, _KNOW, _SAY, _HOPE, _ = SPECIAL_FRAMES["opinion"]
 _TRY, _PROMISE = SPECIAL_FRAMES["attempt"][:2]
@@ -94,8 +94,8 @@ class PlainSampler(ClauseSampler):
         self._drawn: list[object] = []
         self._templates: tuple[tuple[Callable[[], Pair], int], ...] = (
             (self._statement, 50),
-            (self._question, 17),
-            (self._open_question, 10),
+            (self._question, 24),
+            (self._open_question, 14),
             (self._quality, 10),
             (self._whereabouts, 3),
             (self._where, 4),
@@ -130,7 +130,7 @@ class PlainSampler(ClauseSampler):
     def _word(self, items: Sequence[Item]) -> Item:
         """One of ``items``: one that comes early, or the one of several that was said most seldom so far."""
         if self._chance(_SHARE_OF_USUAL):
-            item = super()._word(items)
+            item = min(super()._word(items), super()._word(items), key=items.index)
         else:
             item = min((self._one(items) for _ in range(_TRIES)), key=self._said.__getitem__)
         self._drawn.append(item)

@@ -51,6 +51,6 @@ def counts(translations: Sequence[str]) -> dict[str, tuple[int, int]]:
 
 
 def count_sentence(translations: Sequence[str]) -> str:
-    """``57 of 60 plain sentences as the reference, 15 of 20 others``."""
-    (right, plain), (others_right, others) = counts(translations).values()
-    return f"{right} of {plain} plain sentences as the reference, {others_right} of {others} others"
+    """``57 of 60 plain sentences as the reference, 15 of 20 longer ones``."""
+    (right, plain), (longer_right, longer) = counts(translations).values()
+    return f"{right} of {plain} plain sentences as the reference, {longer_right} of {longer} longer ones"

@@ -481,12 +481,16 @@ def held_out_lines(translations: Mapping[str, Sequence[str]], number: int = PLAI
 
 
 def watched_pair(data: Path, task: Task) -> WatchedPair:
-    """A short pair of the development set."""
+    """A short pair of the development set: a whole sentence where it has one, for some go without a full stop."""
     source, target = (
         list(read_lines(data / "raw" / f"valid{Path(name).suffix}"))
         for name in (task.inputs, f"test.{PreparedData.load(data).pairs.target_lang}")
     )
-    number = min(range(len(source)), key=lambda place: (abs(len(source[place].split()) - _WATCHED_WORDS), place))
+
+    def distance(place: int) -> tuple[bool, int]:
+        return not source[place].endswith("."), abs(len(source[place].split()) - _WATCHED_WORDS)
+
+    number = min(range(len(source)), key=distance)
     return WatchedPair(source[number], target[number])
 
 

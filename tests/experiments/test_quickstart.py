@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -127,7 +128,7 @@ def test_held_out_sentences_are_shown_and_counted() -> None:
     translations = [pair.reference for pair in builtin.held_out()]
     translations[0], translations[70] = "The dog is sleeps.", "?"
     lines = quickstart.held_out_lines({"MC-RNN-3": translations})
-    assert lines[-1] == "MC-RNN-3: 59 of 60 plain sentences as the reference, 19 of 20 others"
+    assert lines[-1] == "MC-RNN-3: 59 of 60 plain sentences as the reference, 19 of 20 longer ones"
     assert len(lines) == 4 * quickstart.PLAIN_SAMPLES + 1
     assert lines[:4] == [
         "   German  Der Hund schläft.",
@@ -237,12 +238,23 @@ def test_updates_are_those_of_the_tasks_own_configurations(tmp_path: Path, monke
     totals = {
         name: {quickstart.updates(task, system) for system in task.systems} for name, task in quickstart.TASKS.items()
     }
-    assert totals == {"translation": {2000}, "summarization": {2000}, "classification": {320}, "language_model": {1500}}
+    assert totals == {"translation": {2600}, "summarization": {2600}, "classification": {320}, "language_model": {1500}}
     folder = tmp_path / "quickstart_summarization"
     folder.mkdir()
     (folder / "mc_rnn_3.yaml").write_text("train: {arch: lstm, max-update: 7}")
     monkeypatch.setattr(quickstart, "CONFIGURATIONS", tmp_path)
     assert quickstart.updates(quickstart.TASKS["summarization"], "MC-RNN-3") == 7
+
+
+def test_the_watched_sentence_is_a_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "raw").mkdir()
+    sources = ["Sie liest ihm heute das neue Buch vor", "Ja.", "Er liest ihr heute ein altes Buch vor."]
+    (tmp_path / "raw" / "valid.de").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
+    (tmp_path / "raw" / "valid.en").write_text("one\ntwo\nthree\n", encoding="utf-8")
+    prepared = SimpleNamespace(pairs=SimpleNamespace(target_lang="en"))
+    monkeypatch.setattr(PreparedData, "load", lambda folder: prepared)
+    watched = quickstart.watched_pair(tmp_path, quickstart.TASKS["translation"])
+    assert watched == (sources[2], "three")
 
 
 def test_a_bag_of_words_fails_where_order_decides(tmp_path: Path) -> None:
