@@ -94,8 +94,8 @@ def focus_over_set(checkpoint: str, data: PreparedData, subset: str) -> Focus | 
         return None
     trained = TranslationModel.load([checkpoint], data.folder)
     sides = trained.preparation.source_lang, trained.preparation.target_lang
-    lines = (lines_of_set(trained, subset, language) for language in sides)
-    return focus(trained, paired(trained, *lines, f"the set {subset}"))
+    sources, targets = (lines_of_set(trained, subset, language) for language in sides)
+    return focus(trained, paired(trained, sources, targets, f"the set {subset}"))
 
 
 def focus_of(readings: Iterable[Reading]) -> Focus:
