@@ -25,6 +25,7 @@ TITLES = {
     "quickstart": "The quick start: translation",
     "quickstart_classification": "The quick start: classification",
     "quickstart_language_model": "The quick start: language models",
+    "quickstart_summarization": "The quick start: headlines",
     "reviews": "Reviews",
     "spoken_digits": "Spoken digits: who speaks",
     "sst_2": "SST-2, two classes",
