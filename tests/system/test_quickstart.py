@@ -28,9 +28,9 @@ def run_quick_start(folder: Path, *options: str) -> Path:
     return folder / "work"
 
 
-@pytest.mark.skipif(VARIABLE not in os.environ, reason=f"trains for ten minutes of CPU: say {VARIABLE}=1")
-@pytest.mark.xfail(
-    strict=True, reason="both have fewer than 54 so far (results/quickstart): the recipe is not there yet"
+@pytest.mark.skipif(
+    VARIABLE not in os.environ,
+    reason=f"trains for ten minutes of CPU, and another CPU's rounding is another seed's draw: say {VARIABLE}=1",
 )
 def test_nine_of_ten_plain_sentences_are_translated_as_the_reference(tmp_path: Path) -> None:
     work = run_quick_start(tmp_path)
