@@ -237,7 +237,13 @@ def test_a_training_ends_with_its_terminal(tiny_work: Path, tmp_path: Path) -> N
     arguments = [tmp_path / "model.yaml", "--data", tiny_work / "data", "--gpus", "0", "--work", work]
     command = shlex.join([sys.executable, "-m", "fairseq_plugins", "train", *map(str, arguments), "--patience", "0"])
     with errors.open("w") as stream:
-        process = subprocess.Popen(["sh", "-c", f"exec {command} >&-"], cwd=CHECKOUT, stderr=stream)
+        # Tests that were started by nohup would hand on that hang-ups are ignored.
+        process = subprocess.Popen(
+            ["sh", "-c", f"exec {command} >&-"],
+            cwd=CHECKOUT,
+            stderr=stream,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+        )
     last = work / "checkpoints" / "checkpoint_last.pt"
     deadline = time.monotonic() + 120
     while not last.exists() and process.poll() is None and time.monotonic() < deadline:
