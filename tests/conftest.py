@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -95,6 +96,14 @@ def _denormal_numbers() -> Iterator[None]:
     yield
     if "torch" in sys.modules:
         sys.modules["torch"].set_flush_denormal(False)
+
+
+@pytest.fixture
+def hang_ups() -> Iterator[None]:
+    """A hang-up ends what a test starts, though nohup has started the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture

@@ -57,6 +57,7 @@ def reported(program: str, **options: object) -> subprocess.CompletedProcess[str
         ("raise SystemExit(7)", 7, ""),
     ],
 )
+@pytest.mark.usefixtures("hang_ups")
 def test_what_a_command_ends_with(statement: str, status: int, message: str) -> None:
     finished = reported(f"def main():\n    {statement}")
     assert finished.returncode == status
@@ -70,6 +71,7 @@ def test_a_command_that_was_started_to_outlive_its_terminal(tmp_path: Path) -> N
     assert finished.stdout == "still here\n"
 
 
+@pytest.mark.usefixtures("hang_ups")
 def test_a_hang_up_ends_what_was_started(tmp_path: Path) -> None:
     """As ``train`` has started fairseq-train."""
     child = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"

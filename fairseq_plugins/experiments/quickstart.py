@@ -486,11 +486,8 @@ def watched_pair(data: Path, task: Task) -> WatchedPair:
         list(read_lines(data / "raw" / f"valid{Path(name).suffix}"))
         for name in (task.inputs, f"test.{PreparedData.load(data).pairs.target_lang}")
     )
-
-    def distance(place: int) -> tuple[bool, int]:
-        return not source[place].endswith("."), abs(len(source[place].split()) - _WATCHED_WORDS)
-
-    number = min(range(len(source)), key=distance)
+    distances = [abs(len(line.split()) - _WATCHED_WORDS) for line in source]
+    number = min(range(len(source)), key=lambda place: (not source[place].endswith("."), distances[place]))
     return WatchedPair(source[number], target[number])
 
 

@@ -230,6 +230,7 @@ def test_a_second_training_is_refused(
 
 
 @pytest.mark.system
+@pytest.mark.usefixtures("hang_ups")
 def test_a_training_ends_with_its_terminal(tiny_work: Path, tmp_path: Path) -> None:
     """Its standard output is closed from the beginning; then the terminal hangs up."""
     (tmp_path / "model.yaml").write_text(MODEL.replace("max-epoch: 9", "max-epoch: 100000"), encoding="utf-8")
@@ -237,13 +238,7 @@ def test_a_training_ends_with_its_terminal(tiny_work: Path, tmp_path: Path) -> N
     arguments = [tmp_path / "model.yaml", "--data", tiny_work / "data", "--gpus", "0", "--work", work]
     command = shlex.join([sys.executable, "-m", "fairseq_plugins", "train", *map(str, arguments), "--patience", "0"])
     with errors.open("w") as stream:
-        # Tests that were started by nohup would hand on that hang-ups are ignored.
-        process = subprocess.Popen(
-            ["sh", "-c", f"exec {command} >&-"],
-            cwd=CHECKOUT,
-            stderr=stream,
-            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
-        )
+        process = subprocess.Popen(["sh", "-c", f"exec {command} >&-"], cwd=CHECKOUT, stderr=stream)
     last = work / "checkpoints" / "checkpoint_last.pt"
     deadline = time.monotonic() + 120
     while not last.exists() and process.poll() is None and time.monotonic() < deadline:
