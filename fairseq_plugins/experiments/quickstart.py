@@ -201,7 +201,7 @@ def parser() -> CommandParser:
         "quickstart",
         _DESCRIPTION,
         ("", "--task summarization", "--max-update 50"),
-        "Takes 5 to 6 minutes on 2 CPU cores (classification 1, language_model 2).",
+        "Takes 3 to 5 minutes on 2 CPU cores (classification 1, language_model 2).",
     )
     options.add_argument("--task", choices=tuple(TASKS), default="translation", help="default: %(default)s")
     options.add_argument(
