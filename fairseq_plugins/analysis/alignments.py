@@ -6,17 +6,10 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..decoding.forced_decoding import forced_decoding
 from ..decoding.translation import Sentence, TranslationModel
-from .forced_decoding import (
-    add_model_arguments,
-    add_sentences_argument,
-    analysis_of_sentences,
-    chosen,
-    forced_decoding,
-    joined,
-    read_pairs,
-)
 from .result import Analysis
+from .sentences import add_model_arguments, add_sentences_argument, analysis_of_sentences, chosen, joined, read_pairs
 
 
 @dataclass(frozen=True)

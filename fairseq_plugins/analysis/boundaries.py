@@ -6,18 +6,12 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..decoding.forced_decoding import layer_details
 from ..decoding.translation import Sentence, TranslationModel
 from ..errors import InputError
 from ..symbols import END
-from .forced_decoding import (
-    add_model_arguments,
-    add_sentences_argument,
-    analysis_of_sentences,
-    chosen,
-    layer_details,
-    read_sources,
-)
 from .result import Analysis
+from .sentences import add_model_arguments, add_sentences_argument, analysis_of_sentences, chosen, read_sources
 
 
 @dataclass(frozen=True)

@@ -10,20 +10,14 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..decoding.forced_decoding import layer_details
 from ..decoding.translation import Sentence, TranslationModel
 from ..errors import InputError
 from ..kernels import in_degree
 from ..models.shown_attention import LayerDetail
 from ..symbols import END
-from .forced_decoding import (
-    add_model_arguments,
-    add_sentences_argument,
-    analysis_of_sentences,
-    chosen,
-    layer_details,
-    read_sources,
-)
 from .result import Analysis
+from .sentences import add_model_arguments, add_sentences_argument, analysis_of_sentences, chosen, read_sources
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from tqdm import tqdm
 
 from ..checkpoints import average_checkpoints, checked_checkpoint, last_checkpoints
 from ..command_parser import CommandParser
+from ..decoding.prepared_data import PreparedData
 from ..errors import InputError
 from ..files import locked
 from ..scoring.metrics import BUILT_IN, Metric, metrics_of
 from ..terminal import table
 from . import configuration as configurations
 from . import fairseq_commands, recorded_runs
-from .attention import over_development_set
 from .command_line import begin_decoding, gpu_count, process_count, started, work_folder
 from .configuration import TOKENIZE_OPTIONS, Configuration
 from .decoding import Request, chosen_metrics, decode, decoding_of, in_order, tokenized_by
@@ -162,7 +162,7 @@ def main(arguments: Sequence[str]) -> None:
         row["paper"] = paper_cell(metric, paper, name)
     print(table([{**row, "sentences/s": scores["decode_sentences_per_second"]}]))
     print("\n".join([*(line for scored in metrics for line in explanations(scored, scores)), *remarks]))
-    attention = over_development_set(checkpoint, data, run)
+    attention = attention_over_development_set(checkpoint, data)
     if attention is not None:
         run.update(attention=attention)
     for warning in [*decoded.warnings, *(attention["warnings"] if attention is not None else ())]:
@@ -173,6 +173,30 @@ def main(arguments: Sequence[str]) -> None:
         extra += [f"--{option}={tokenizer}" for option, tokenizer in tokenizers.items()]
         written = recorded_runs.record(configuration, data, run, average, name, scores, extra, statistics=rows)
         print(f"record: {written}")
+
+
+def attention_over_development_set(checkpoint: str, data: PreparedData) -> dict[str, Any] | None:
+    """Where a model with several attention flows, or gates, looks in the development set.
+
+    Args:
+        checkpoint: of the model; several of them (``a.pt:b.pt``) are looked at no further
+        data: the prepared data
+
+    Returns:
+        ``entropy`` of each flow and ``uniform``, that of looking everywhere alike, in nats; ``gates``, the mean of each
+        layer's; ``warnings``, a sentence each. None where the model has one attention only, or cannot read the set;
+        then it is said why.
+    """
+    from ..decoding.attention import focus_over_set  # not before begin_decoding
+
+    if ":" in checkpoint:
+        return None
+    try:
+        focus = focus_over_set(checkpoint, data, "valid")
+    except InputError as error:
+        print(f"note: where the model looks is not known: {error}")
+        return None
+    return None if focus is None else {"checkpoint": str(Path(checkpoint)), **focus.numbers}
 
 
 def make_room(run: Run, stem: str) -> None:

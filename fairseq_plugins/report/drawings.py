@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import AutoLocator, FuncFormatter, MaxNLocator
 
-from ..analysis.flows import FLOWS, OUTPUT, Gate, gates_of
+from ..decoding.flows import FLOWS, OUTPUT, Gate, gates_of
 from .style import INK, MARKERS, PALETTE, add_legend, style, system_colors
 
 if TYPE_CHECKING:  # importing them imports fairseq, which figures do not need
@@ -19,11 +19,11 @@ if TYPE_CHECKING:  # importing them imports fairseq, which figures do not need
     from ..analysis.boundaries import Boundaries
     from ..analysis.channel_attention import ChannelAttention
     from ..analysis.compare import ComparisonReport
-    from ..analysis.entropy import Focus
     from ..analysis.length import LengthReport
     from ..analysis.memory import NetworkMemory
     from ..analysis.seeds import SeedsReport
     from ..analysis.speed import Speed
+    from ..decoding.attention import Focus
 
 WORD = 0.24
 """Inches of a figure for one word."""

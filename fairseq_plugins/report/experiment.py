@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..analysis.flows import FLOWS, gate_label
 from ..corpora.pairs import PairsPreparation
+from ..decoding.flows import FLOWS, gate_label
 from ..decoding.prepared_data import PreparedData
 from ..errors import InputError
 from ..experiments.run import RESULTS, Run, overview

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jinja2
 
-from ..analysis.flows import FLOWS
+from ..decoding.flows import FLOWS
 from ..files import atomic_file
 
 NUMBER = re.compile(r"(p\s*)?[<>=≈]?\s*[+\-−]?\d[\d\s.,:/±×%()+\-−–Mk]*")

@@ -810,7 +810,7 @@ COVERED: dict[str, str] = {
     "--replace-unk": "test_fairseq_commands::test_interactive_copies_unknown_words",
     "--rouge-stemmer": "test_effects::test_rouge_stemmer",
     "--scoring": OUTPUTS,
-    "--subset": "test_forced_decoding::test_text_that_cannot_be_used",
+    "--subset": "test_sentences::test_text_that_cannot_be_used",
     "--tokens": GENERATED_TEXT,
     "scripts/perplexity.sh --words": "test_language_models::test_a_text_of_the_users",
     # Other scripts and analyses.
@@ -839,7 +839,7 @@ COVERED: dict[str, str] = {
     "--sentences": "test_experiments::test_analyses_of_a_checkpoint_and_its_report",
     "--source": COMPARED,
     "--system": COMPARED,
-    "--target": "test_forced_decoding::test_pairs_of_a_set_and_of_files",
+    "--target": "test_sentences::test_pairs_of_a_set_and_of_files",
     # Benchmarks.
     **{f"benchmarks/{script}.py {option}": TIMED for script, trials in BENCHMARKS.items() for option in trials},
     **dict.fromkeys(["--cells", "--repetitions", "--threads"], TIMED),

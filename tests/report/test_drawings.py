@@ -7,8 +7,8 @@ from pathlib import Path
 from fairseq_plugins.analysis.alignments import Alignment, align
 from fairseq_plugins.analysis.channel_attention import channel_attention
 from fairseq_plugins.analysis.compare import ComparisonReport
-from fairseq_plugins.analysis.entropy import Focus
 from fairseq_plugins.analysis.speed import speeds
+from fairseq_plugins.decoding.attention import Focus
 from fairseq_plugins.report.drawings import (
     draw_alignment,
     draw_channel_attention,

@@ -12,6 +12,7 @@ from fairseq_plugins.corpora.pairs import PairsPreparation, prepare
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.experiments import evaluate
 from fairseq_plugins.experiments.run import Run
+from fairseq_plugins.report import analyses
 from fairseq_plugins.report.experiment import experiment_report
 from tests.commands import train_in_process
 from tests.conftest import TranslationData
@@ -63,3 +64,16 @@ def test_entropies_gates_and_warnings(
     assert flows.rows[1][1] == f"{found['entropy']['ca']:.3f}"
     assert gates.rows[2][1] == f"{found['gates']['output.san'][0]:.3f}"
     assert gates.notes == [f"Warning: {warning}." for warning in found["warnings"]]
+
+    checkpoint, prefix = found["checkpoint"], tmp_path / "entropy"
+    options = ["--subset", "valid", "--data", str(data.folder), "--output", str(prefix)]
+    analyses.main(["entropy", checkpoint, *options])
+    alone = json.loads(prefix.with_suffix(".json").read_text(encoding="utf-8"))
+    assert {key: alone[key] for key in found} == found, "the analysis finds the same numbers"
+    assert evaluate.attention_over_development_set(f"{checkpoint}:{checkpoint}", data) is None
+
+    (data.folder / "bpe" / "valid.yy").write_text("", encoding="utf-8")
+    capsys.readouterr()
+    assert evaluate.attention_over_development_set(checkpoint, data) is None
+    said = capsys.readouterr().out
+    assert said.startswith("note: where the model looks is not known: ") and "valid.yy: the file is empty" in said

@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
-from fairseq_plugins.analysis.entropy import Focus, focus, focus_of, sentence_entropy
-from fairseq_plugins.analysis.forced_decoding import Reading
+from fairseq_plugins.decoding.attention import Focus, focus, focus_of, sentence_entropy
+from fairseq_plugins.decoding.forced_decoding import Reading
 
-from .models import model_of_architecture, model_with_attention, pair
+from ..analysis.models import model_of_architecture, model_with_attention, pair
 
 
 def test_known_distributions() -> None:
