@@ -10,19 +10,19 @@
 ``pairs``                           a kind: parallel texts; ``parallel_text``: ``fairseq-plugins prepare parallel``
 ``iwslt14``, ``nist``, ``gigaword`` data sets, of pairs
 ``labelled_texts``                  a kind: texts, or pairs of them, with labels; ``labelled_tables``: a user's own
-``data_sets``                       what ``fairseq-plugins prepare`` knows by name; a table of the data sets of labelled
-                                    texts, of which several are ``labelled_lines``
-``reading_comprehension``           a kind: passages with questions; ``reading_data_sets`` is a table of these, of
-                                    which one is ``generated_passages``
-``labelled_audio``                  a kind: recordings with labels; ``audio_data_sets`` is the table of these,
-                                    ``waveforms`` reads and cuts them
+``reading_comprehension``           a kind: passages with questions
+``labelled_audio``                  a kind: recordings with labels; ``waveforms`` reads and cuts them
+``data_sets``                       what ``fairseq-plugins prepare`` knows by name; the table of data sets, each of them
+                                    a ``data_set``: those of ``text_data_sets``, of which several are
+                                    ``labelled_lines``, of ``reading_data_sets``, of which one is
+                                    ``generated_passages``, and of ``audio_data_sets``
 ``generated_sequences``             a kind: copy memory, and digits pixel by pixel
 ``running_text``                    a kind: running text for language models, ``fairseq-plugins prepare text``
 ``ptb``                             a data set, of running text
 ``builtin``                         pairs, texts and labels that lie in ``builtin_texts``, without a download
 ==================================  ================================================================================
 
-A new data set of labelled texts is a row of ``data_sets``. A new kind is a new file: a
+A new data set is a row of one of these three files. A new kind is a new file: a
 :class:`~fairseq_plugins.corpora.preparation.Preparation` with a ``kind`` that is the file's name, and a
 :class:`~fairseq_plugins.corpora.pipeline.Run` that writes it.
 """

@@ -1,21 +1,18 @@
-"""What ``fairseq-plugins prepare`` knows of labelled recordings, the table :data:`AUDIO_SETS`.
+"""The data sets of labelled recordings, and those of a user's own: rows of :data:`.data_sets.DATA_SETS`.
 
     fairseq-plugins prepare vctk --input VCTK-Corpus --output work/vctk/data
     fairseq-plugins prepare labelled_audio --input recordings --output work/own_audio/data
 
-A new data set is a row of the table, and a function that lists its recordings.
+A new one is a row, and a function that lists its recordings.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from fairseq_plugins.command_parser import CommandParser
+from fairseq_plugins.corpora.data_set import DataSet, named_fields, path_option
 from fairseq_plugins.corpora.labelled_audio import SPLITS, LabelledAudioPreparation, Recording, prepare
 from fairseq_plugins.corpora.labelled_tables import read_table
 from fairseq_plugins.corpora.pipeline import add_run_arguments
@@ -28,25 +25,27 @@ VCTK_SPEAKERS = 109
 """Those of the paper."""
 
 
-@dataclasses.dataclass(frozen=True)
-class AudioSet:
-    """A row of the table.
+class AudioSet(DataSet[list[Recording]]):
+    """A data set of labelled recordings."""
 
-    Attributes:
-        summary: what it is, in half a sentence
-        recordings: the options, and a folder for what is made on the way → the recordings
-        options: its own → the arguments of :meth:`argparse.ArgumentParser.add_argument`
-        choices: fields of :class:`.LabelledAudioPreparation`, its own
-        description: what the command does
-        examples: of its options
-    """
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        fields = {field.name: field.default for field in dataclasses.fields(LabelledAudioPreparation)}
+        default = {**fields, **self.choices}
+        for option, field, kind, metavar, text in (
+            ("--rate", "sampling_rate", int, "N", "samples a second, to which all recordings are brought"),
+            ("--window", "seconds", float, "S", "seconds that are classified together"),
+            ("--valid-share", "valid_share", float, "X", "of each label's recordings"),
+            ("--test-share", "test_share", float, "X", "of each label's recordings"),
+            ("--seed", "seed", int, "N", "of what is held out"),
+        ):
+            text = f"{text}; default: {default[field]}"
+            parser.add_argument(option, dest=field, type=kind, default=default[field], metavar=metavar, help=text)
+        add_run_arguments(parser)
 
-    summary: str
-    recordings: Callable[[argparse.Namespace, Path], list[Recording]]
-    options: Mapping[str, Mapping[str, Any]]
-    choices: Mapping[str, Any]
-    description: str
-    examples: tuple[str, ...]
+    def prepare(self, name: str, options: argparse.Namespace, folder: Path) -> None:
+        choices = {**self.choices, **named_fields(LabelledAudioPreparation, options)}
+        preparation = LabelledAudioPreparation(data_set=name, **choices)
+        prepare(preparation, self.source(options, folder), options.output, options.workers)
 
 
 def _vctk(options: argparse.Namespace, _: Path) -> list[Recording]:
@@ -96,6 +95,8 @@ def _spoken_digits(options: argparse.Namespace, _: Path) -> list[Recording]:
 
 def _own(options: argparse.Namespace, _: Path) -> list[Recording]:
     """A folder for each label, or a table."""
+    if (options.input is None) == (options.table is None):
+        raise InputError("give either --input, a folder, or --table")
     return _of_table(options.table) if options.input is None else _of_folders(options.input)
 
 
@@ -139,13 +140,11 @@ def _generated(options: argparse.Namespace, folder: Path) -> list[Recording]:
     return _of_folders(folder)
 
 
-_INPUT = {"type": Path, "required": True, "metavar": "DIR"}
-
 AUDIO_SETS = {
     "vctk": AudioSet(
         "VCTK's speakers",
         _vctk,
-        options={"--input": {**_INPUT, "help": "with wav48 and speaker-info.txt"}},
+        options={"--input": path_option("DIR", "with wav48 and speaker-info.txt")},
         choices={"label": "speaker"},
         description="Prepares VCTK (Yamagishi 2012): who speaks, by windows of the waveform. Whole utterances are held "
         "out, a tenth of each speaker's for validation and a tenth for the test.",
@@ -155,7 +154,7 @@ AUDIO_SETS = {
         "spoken digits: who speaks, or which digit",
         _spoken_digits,
         options={
-            "--input": {**_INPUT, "help": "with 0_george_0.wav and the others"},
+            "--input": path_option("DIR", "with 0_george_0.wav and the others"),
             "--label": {"choices": ("speaker", "digit"), "default": "speaker", "help": "default: speaker"},
         },
         choices={"sampling_rate": 8_000},
@@ -167,12 +166,12 @@ AUDIO_SETS = {
         "recordings of your own, with labels",
         _own,
         options={
-            "--input": {"type": Path, "metavar": "DIR", "help": "a folder of recordings for each label"},
-            "--table": {
-                "type": Path,
-                "metavar": "FILE",
-                "help": "in its place: columns path and label, with tabs between them, and split, if you like",
-            },
+            "--input": path_option("DIR", "a folder of recordings for each label", required=False),
+            "--table": path_option(
+                "FILE",
+                "in its place: columns path and label, with tabs between them, and split, if you like",
+                required=False,
+            ),
         },
         choices={},
         description="Prepares recordings of your own: a folder for each label, or a table of paths and labels. A model "
@@ -191,42 +190,3 @@ AUDIO_SETS = {
         examples=("--output work/generated_voices/data",),
     ),
 }
-
-
-def parsers() -> dict[str, CommandParser]:
-    """The command lines of the table's rows."""
-    return {name: _parser(name) for name in AUDIO_SETS}
-
-
-def _parser(name: str) -> CommandParser:
-    audio_set = AUDIO_SETS[name]
-    fields = {field.name: field.default for field in dataclasses.fields(LabelledAudioPreparation)}
-    default = {**fields, **audio_set.choices}
-    options = CommandParser(f"prepare {name}", audio_set.description, audio_set.examples)
-    for option, arguments in audio_set.options.items():
-        options.add_argument(option, **arguments)
-    for option, field, kind, metavar, text in (
-        ("--rate", "sampling_rate", int, "N", "samples a second, to which all recordings are brought"),
-        ("--window", "seconds", float, "S", "seconds that are classified together"),
-        ("--valid-share", "valid_share", float, "X", "of each label's recordings"),
-        ("--test-share", "test_share", float, "X", "of each label's recordings"),
-        ("--seed", "seed", int, "N", "of what is held out"),
-    ):
-        text = f"{text}; default: {default[field]}"
-        options.add_argument(option, dest=field, type=kind, default=default[field], metavar=metavar, help=text)
-    add_run_arguments(options)
-    return options
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Prepares the row whose name comes first."""
-    name, *remaining = arguments
-    parser, audio_set = _parser(name), AUDIO_SETS[name]
-    options = parser.parse_args(remaining)
-    if name == "labelled_audio" and (options.input is None) == (options.table is None):
-        raise InputError("give either --input, a folder, or --table")
-    fields = {field.name for field in dataclasses.fields(LabelledAudioPreparation)}
-    values = {field: value for field, value in vars(options).items() if field in fields}
-    preparation = LabelledAudioPreparation(data_set=name, **{**audio_set.choices, **values})
-    with tempfile.TemporaryDirectory() as folder:
-        prepare(preparation, audio_set.recordings(options, Path(folder)), options.output, options.workers)

@@ -1,6 +1,6 @@
 """Passages with questions and answers, from a data set's form to fairseq's binary form.
 
-``reading_data_sets`` has the commands. An answer becomes a place in its passage, its first word and its last: what an
+``reading_data_sets`` reads the forms. An answer becomes a place in its passage, its first word and its last: what an
 extractive model learns. Where an answer is in free words, that is the place with the best ROUGE-L against any of the
 answers (the papers leave it open). The output folder holds
 

@@ -1,4 +1,4 @@
-"""The data sets of passages with questions, and those of a user's own: a table of readers, :data:`READING_SETS`.
+"""The data sets of passages with questions, and those of a user's own: rows of :data:`.data_sets.DATA_SETS`.
 
     fairseq-plugins prepare narrativeqa --input narrativeqa --output work/narrativeqa/data
     fairseq-plugins prepare questions --train train.jsonl --test test.jsonl --output work/mine/data
@@ -9,15 +9,12 @@ Every reader yields the passages of each split; ``reading_comprehension`` does t
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from fairseq_plugins.command_parser import CommandParser
 from fairseq_plugins.corpora.archives import unpack
+from fairseq_plugins.corpora.data_set import DataSet, named_fields, path_option
 from fairseq_plugins.corpora.generated_passages import passages as generated_passages
 from fairseq_plugins.corpora.labelled_tables import json_member, json_text, read_table
 from fairseq_plugins.corpora.labelled_texts import add_text_arguments, common_choices
@@ -40,25 +37,36 @@ FETCH_AGAIN = "fetch the file again"
 _GIGABYTES = 1.0
 
 
-@dataclasses.dataclass(frozen=True)
-class ReadingSet:
-    """A row of the table.
+class ReadingSet(DataSet[Passages]):
+    """A data set of passages with questions."""
 
-    Attributes:
-        summary: what it is, in half a sentence
-        read: the options, and a folder for what is unpacked → the passages
-        options: its own → the arguments of :meth:`argparse.ArgumentParser.add_argument`
-        choices: fields of the record (:class:`.ReadingPreparation`), or a function of the options
-        description: what the command does
-        examples: of its options
-    """
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--max-answer", type=int, default=30, metavar="N", help="words of the longest answer; default: 30"
+        )
+        add_text_arguments(parser)
 
-    summary: str
-    read: Callable[[argparse.Namespace, Path], Passages]
-    options: Mapping[str, Mapping[str, Any]]
-    choices: Mapping[str, Any]
-    description: str
-    examples: tuple[str, ...]
+    def prepare(self, name: str, options: argparse.Namespace, folder: Path) -> None:
+        choices = {**self.choices, **named_fields(ReadingPreparation, options), **common_choices(options)}
+        if getattr(options, "valid", None) is not None:
+            choices["valid_share"] = None
+        metric = "answers" if choices.get("has_free_answers") else "squad"
+        preparation = ReadingPreparation(data_set=name, metric=metric, **choices)
+        inputs = {}
+        for split, passages in self.source(options, folder / "unpacked").items():
+            inputs[split] = [folder / f"{split}.jsonl"]
+            write_passages(folder / f"{split}.jsonl", passages)
+        prepared = ReadingRun(preparation, inputs, options.output, options.workers, options.vectors).prepare()
+        counts = ", ".join(
+            f"{facts['kept']:,} {split} ({facts['passages']:,} passages)" for split, facts in prepared.splits.items()
+        )
+        print(f"{options.output}: questions: {counts}; {prepared.dictionary_sizes['text']:,} words")
+        dropped = prepared.splits["train"]["read"] - prepared.splits["train"]["kept"]
+        if dropped:
+            print(f"note: {dropped:,} training questions are left out: what is read of their passages has no answer")
+        for split, facts in prepared.splits.items():
+            if split != "train":
+                print(f"{split}, if every place is found: {oracle_line(facts['oracle'])}")
 
 
 # NarrativeQA, summaries
@@ -219,15 +227,11 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, list[str]]]
     return read_table([path], columns, ",", is_quoted=True, remedy=FETCH_AGAIN)
 
 
-def _path(metavar: str, text: str, required: bool = True) -> dict[str, Any]:
-    return {"type": Path, "required": required, "metavar": metavar, "help": text}
-
-
 READING_SETS = {
     "narrativeqa": ReadingSet(
         "NarrativeQA's summaries",
         _narrativeqa,
-        {"--input": _path("DIR", "with documents.csv, qaps.csv and third_party/wikipedia/summaries.csv")},
+        {"--input": path_option("DIR", "with documents.csv, qaps.csv and third_party/wikipedia/summaries.csv")},
         {"has_free_answers": True},
         "Prepares NarrativeQA (Kočiský et al. 2018), questions on the summaries of stories. The place of an answer is "
         "the one with the best ROUGE-L against either answer.",
@@ -236,7 +240,7 @@ READING_SETS = {
     "fairytale_qa": ReadingSet(
         "FairytaleQA",
         _fairytale_qa,
-        {"--input": _path("PATH", "data-by-train-split, or its archive")},
+        {"--input": path_option("PATH", "data-by-train-split, or its archive")},
         {"has_free_answers": True},
         "Prepares FairytaleQA (Xu et al. 2022), questions on sections of fairytales. The place of an answer is the one "
         "with the best ROUGE-L against any of its answers.",
@@ -245,8 +249,8 @@ READING_SETS = {
     "squad": ReadingSet(
         "SQuAD 1.1",
         _squad,
-        {"--train": _path("FILE", "train-v1.1.json"), "--test": _path("FILE", "dev-v1.1.json")},
-        {"metric": "squad", "valid_share": 0.05},
+        {"--train": path_option("FILE", "train-v1.1.json"), "--test": path_option("FILE", "dev-v1.1.json")},
+        {"valid_share": 0.05},
         "Prepares SQuAD 1.1 (Rajpurkar et al. 2016). A twentieth of the training passages is held out for validation; "
         "the development set is the test set.",
         ("--train train-v1.1.json --test dev-v1.1.json --output work/squad/data",),
@@ -255,17 +259,18 @@ READING_SETS = {
         "passages with questions of your own",
         _questions,
         {
-            "--train": _path("FILE", "JSON lines with question, answers and passage"),
-            "--valid": _path("FILE", "else a tenth of the training passages is held out", required=False),
-            "--test": _path("FILE", "", required=False),
+            "--train": path_option("FILE", "JSON lines with question, answers and passage"),
+            "--valid": path_option("FILE", "else a tenth of the training passages is held out", required=False),
+            "--test": path_option("FILE", "", required=False),
             "--free-answers": {
+                "dest": "has_free_answers",
                 "action": "store_true",
                 "help": "answers may be in words that are not in the passage: the nearest place is taken",
             },
             "--tokenizer": {"choices": TOKENIZERS, "default": "treebank", "help": "default: treebank, for English"},
             "--language": {"default": "en", "help": "of the tokenizer; default: en"},
         },
-        {},
+        {"valid_share": 0.1},
         "Prepares passages with questions of your own: JSON lines such as "
         '{"question": "Who slept?", "answers": ["the dog"], "passage": "In the hut the dog slept."}.',
         ("--train train.jsonl --test test.jsonl --output work/mine/data",),
@@ -274,59 +279,8 @@ READING_SETS = {
         "passages with questions, generated",
         _generated,
         {"--passages": {"type": int, "default": 2_000, "metavar": "N", "help": "for training; default: 2000"}},
-        {"metric": "squad"},
+        {},
         "Writes passages about people by rules, with four questions each, and prepares them: for a first try.",
         ("--output work/generated_passages/data",),
     ),
 }
-"""What ``fairseq-plugins prepare`` knows of passages with questions."""
-
-
-def parsers() -> dict[str, CommandParser]:
-    """The command lines of the table's rows."""
-    return {name: _parser(name) for name in READING_SETS}
-
-
-def _parser(name: str) -> CommandParser:
-    row = READING_SETS[name]
-    options = CommandParser(f"prepare {name}", row.description, row.examples)
-    for option, arguments in row.options.items():
-        options.add_argument(option, **arguments)
-    options.add_argument(
-        "--max-answer", type=int, default=30, metavar="N", help="words of the longest answer; default: 30"
-    )
-    add_text_arguments(options)
-    return options
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Prepares the row whose name comes first."""
-    name, *remaining = arguments
-    options, row = _parser(name).parse_args(remaining), READING_SETS[name]
-    choices = {**row.choices, **common_choices(options), "max_answer": options.max_answer}
-    if name == "questions":
-        choices |= {
-            "has_free_answers": options.free_answers,
-            "metric": "answers" if options.free_answers else "squad",
-            "tokenizer": options.tokenizer,
-            "language": options.language,
-            "valid_share": None if options.valid else 0.1,
-        }
-    preparation = ReadingPreparation(data_set=name, **choices)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        inputs = {}
-        for split, passages in row.read(options, folder / "unpacked").items():
-            inputs[split] = [folder / f"{split}.jsonl"]
-            write_passages(folder / f"{split}.jsonl", passages)
-        prepared = ReadingRun(preparation, inputs, options.output, options.workers, options.vectors).prepare()
-    counts = ", ".join(
-        f"{facts['kept']:,} {split} ({facts['passages']:,} passages)" for split, facts in prepared.splits.items()
-    )
-    print(f"{options.output}: questions: {counts}; {prepared.dictionary_sizes['text']:,} words")
-    dropped = prepared.splits["train"]["read"] - prepared.splits["train"]["kept"]
-    if dropped:
-        print(f"note: {dropped:,} training questions are left out: what is read of their passages has no answer")
-    for split, facts in prepared.splits.items():
-        if split != "train":
-            print(f"{split}, if every place is found: {oracle_line(facts['oracle'])}")

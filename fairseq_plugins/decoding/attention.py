@@ -93,8 +93,9 @@ def focus_over_set(checkpoint: str, data: PreparedData, subset: str) -> Focus | 
     if not issubclass(class_of(str(architecture(read_checkpoint(checkpoint)))), ShowsAttention):
         return None
     trained = TranslationModel.load([checkpoint], data.folder)
-    sides = trained.preparation.source_lang, trained.preparation.target_lang
-    sources, targets = (lines_of_set(trained, subset, language) for language in sides)
+    preparation = trained.preparation
+    sources = lines_of_set(trained, subset, preparation.source_lang)
+    targets = lines_of_set(trained, subset, preparation.target_lang)
     return focus(trained, paired(trained, sources, targets, f"the set {subset}"))
 
 

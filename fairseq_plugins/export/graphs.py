@@ -125,14 +125,6 @@ def session_of(graph: onnx.ModelProto) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def count_operators(graph: onnx.GraphProto) -> dict[str, int]:
-    """How many nodes there are of each operator, those in loops included."""
-    counts: dict[str, int] = {}
-    for node in nodes_of(graph):
-        counts[node.op_type] = counts.get(node.op_type, 0) + 1
-    return counts
-
-
 def nodes_of(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     """All nodes, those in loops included."""
     for node in graph.node:

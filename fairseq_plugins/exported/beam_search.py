@@ -82,6 +82,32 @@ class Hypothesis(NamedTuple):
     attention: Array | None
 
 
+class Step(NamedTuple):
+    """What a step of a decoder is given.
+
+    Attributes:
+        tokens: the last of each hypothesis (N, K).
+        rows: the state that each goes on from (N, K).
+        position: the steps before.
+        memory: of the encoder.
+        states: that ``rows`` choose from.
+        changed: rows of N K and tokens (M, 2).
+        changes: what is added to their log-probabilities (M,).
+        candidates: C.
+        need_attention: whether it is wanted.
+    """
+
+    tokens: Array
+    rows: Array
+    position: int
+    memory: dict[str, Value]
+    states: dict[str, Value]
+    changed: Array
+    changes: Array
+    candidates: int
+    need_attention: bool
+
+
 class Chosen(NamedTuple):
     """What a step of a decoder gives.
 
@@ -113,31 +139,8 @@ class Decoder(Protocol):
     def encode(self, tokens: Array) -> tuple[dict[str, Value], dict[str, Value]]:
         """Source tokens (N, S), padded on the right -> the memory and the first states, N rows."""
 
-    def step(
-        self,
-        tokens: Array,
-        rows: Array,
-        position: int,
-        memory: dict[str, Value],
-        states: dict[str, Value],
-        changed: Array,
-        changes: Array,
-        candidates: int,
-        need_attention: bool,
-    ) -> Chosen:
-        """One step.
-
-        Args:
-            tokens: the last of each hypothesis (N, K).
-            rows: the state that each goes on from (N, K).
-            position: the steps before.
-            memory: of the encoder.
-            states: that ``rows`` choose from.
-            changed: rows of N K and tokens (M, 2).
-            changes: what is added to their log-probabilities (M,).
-            candidates: C.
-            need_attention: whether it is wanted.
-        """
+    def choose(self, step: Step) -> Chosen:
+        """Makes a step."""
 
     def keep(self, memory: dict[str, Value], sentences: Array) -> dict[str, Value]:
         """The memory of some of the sentences."""
@@ -169,17 +172,8 @@ def search(
     while len(sentences):
         count, hypotheses = rows.shape
         changed, changes = _changes(decoder, written, step, options)
-        chosen = decoder.step(
-            np.ascontiguousarray(written[:, :, -1]),
-            rows,
-            step,
-            memory,
-            states,
-            changed,
-            changes,
-            candidates,
-            need_attention,
-        )
+        last = np.ascontiguousarray(written[:, :, -1])
+        chosen = decoder.choose(Step(last, rows, step, memory, states, changed, changes, candidates, need_attention))
         states = chosen.states
         at_limit = step >= limits[sentences]
         next_scores, next_tokens = chosen.scores, chosen.tokens

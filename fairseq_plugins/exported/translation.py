@@ -14,7 +14,7 @@ from ..corpora.dictionary import Dictionary
 from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
 from ..symbols import UNKNOWN
-from .beam_search import Chosen, Hypothesis, SearchOptions, search
+from .beam_search import Chosen, Hypothesis, SearchOptions, Step, search
 from .folder import ExportedFolder
 from .graphs import Array, Graph, Value, rows_of
 
@@ -197,30 +197,20 @@ class ExportedTranslationModel:
         }
         return memory, {name: part for name, part in encoded.items() if name.startswith(_STATE)}
 
-    def step(
-        self,
-        tokens: Array,
-        rows: Array,
-        position: int,
-        memory: dict[str, Value],
-        states: dict[str, Value],
-        changed: Array,
-        changes: Array,
-        candidates: int,
-        need_attention: bool,
-    ) -> Chosen:
+    def choose(self, step: Step) -> Chosen:
         """See :class:`.beam_search.Decoder`."""
-        feed: dict[str, Any] = {**memory, **states, "tokens": tokens, "rows": np.ascontiguousarray(rows)}
+        feed: dict[str, Any] = {**step.memory, **step.states}
+        feed |= {"tokens": step.tokens, "rows": np.ascontiguousarray(step.rows)}
         if self._has_position:
-            feed["position"] = np.array(position)
-        feed |= {"changed": changed, "changes": changes, "candidates": np.array([candidates])}
-        wanted = ["scores", "candidate_tokens", "end_scores", *["attention"] * need_attention]
+            feed["position"] = np.array(step.position)
+        feed |= {"changed": step.changed, "changes": step.changes, "candidates": np.array([step.candidates])}
+        wanted = ["scores", "candidate_tokens", "end_scores", *["attention"] * step.need_attention]
         outputs = self._step.run(feed, [*wanted, *self._states])
         return Chosen(
             outputs["scores"].numpy(),
             outputs["candidate_tokens"].numpy(),
             outputs["end_scores"].numpy(),
-            outputs["attention"].numpy() if need_attention else None,
+            outputs["attention"].numpy() if step.need_attention else None,
             {_STATE + name.removeprefix(_NEXT): outputs[name] for name in self._states},
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairseq_plugins import command
-from fairseq_plugins.corpora import audio_data_sets
+from fairseq_plugins.corpora import data_sets
 from fairseq_plugins.corpora.labelled_audio import LabelledAudioPreparation
 from fairseq_plugins.corpora.waveforms import UNIT, read_recording, windows_of, write_voices
 from fairseq_plugins.errors import InputError
@@ -24,7 +24,7 @@ RATE = 2_000
 
 def run(name: str, *arguments: object) -> LabelledAudioPreparation:
     given = [str(argument) for argument in arguments]
-    audio_data_sets.main([name, *given, "--workers", "2"])
+    data_sets.main([name, *given, "--workers", "2"])
     return LabelledAudioPreparation.load(given[given.index("--output") + 1])
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins import command
-from fairseq_plugins.corpora.data_sets import REVIEWS, read_reviews
 from fairseq_plugins.corpora.dictionary import word_entries
 from fairseq_plugins.corpora.labelled_texts import LabelledTextsPreparation, LabelledTextsRun
+from fairseq_plugins.corpora.text_data_sets import REVIEWS, read_reviews
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 

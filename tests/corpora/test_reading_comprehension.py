@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_plugins.corpora import reading_data_sets
+from fairseq_plugins.corpora import data_sets
 from fairseq_plugins.corpora.generated_passages import passages as generated
 from fairseq_plugins.corpora.reading_comprehension import (
     Passage,
@@ -24,7 +24,6 @@ from fairseq_plugins.corpora.reading_comprehension import (
     read_references,
     references_of,
 )
-from fairseq_plugins.corpora.reading_data_sets import READING_SETS
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.scoring.rouge_l import rouge_l
@@ -45,12 +44,12 @@ def no_binarising(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def prepare(name: str, output: Path, *options: object) -> ReadingPreparation:
-    reading_data_sets.main([name, *map(str, options), "--workers", "1", "--min-count", "1", "--output", str(output)])
+    data_sets.main([name, *map(str, options), "--workers", "1", "--min-count", "1", "--output", str(output)])
     return ReadingPreparation.load(output)
 
 
 def read(name: str, folder: Path, **options: Any) -> Mapping[str, list[Passage]]:
-    found = READING_SETS[name].read(argparse.Namespace(**options), folder)
+    found = data_sets.DATA_SETS[name].source(argparse.Namespace(**options), folder)
     return {split: list(passages) for split, passages in found.items()}
 
 

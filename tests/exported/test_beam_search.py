@@ -13,7 +13,7 @@ from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIn
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_plugins.exported.beam_search import Chosen, Hypothesis, SearchOptions, padded, search
+from fairseq_plugins.exported.beam_search import Chosen, Hypothesis, SearchOptions, Step, padded, search
 from fairseq_plugins.patches.repeated_ngrams import repair_repeated_ngrams
 from tests.models.tasks import WORDS, make_task
 
@@ -70,34 +70,23 @@ class NumPyDecoder:
     def encode(self, tokens: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         return {"sources": tokens}, {"read": tokens[:, :1]}
 
-    def step(
-        self,
-        tokens: Any,
-        rows: Any,
-        position: int,
-        memory: dict[str, Any],
-        states: dict[str, Any],
-        changed: Any,
-        changes: Any,
-        candidates: int,
-        need_attention: bool,
-    ) -> Chosen:
-        read = np.concatenate([states["read"][rows.ravel()], tokens.reshape(-1, 1)], axis=1)
-        assert read.shape[1] == position + 2
-        sources = np.repeat(memory["sources"], tokens.shape[1], axis=0)
+    def choose(self, asked: Step) -> Chosen:
+        read = np.concatenate([asked.states["read"][asked.rows.ravel()], asked.tokens.reshape(-1, 1)], axis=1)
+        assert read.shape[1] == asked.position + 2
+        sources = np.repeat(asked.memory["sources"], asked.tokens.shape[1], axis=0)
         assert (read[:, 0] == sources[:, 0]).all()
-        scores, weights = step(self.table[position], torch.from_numpy(sources), torch.from_numpy(read[:, -1]))
+        scores, weights = step(self.table[asked.position], torch.from_numpy(sources), torch.from_numpy(read[:, -1]))
         scores = scores.clone()
         ends = scores[:, self.end].clone()
-        for (row, token), change in zip(changed, changes, strict=True):
+        for (row, token), change in zip(asked.changed, asked.changes, strict=True):
             scores[row, token] += change
-        best = scores.topk(candidates)
-        shape = tokens.shape
+        best = scores.topk(asked.candidates)
+        shape = asked.tokens.shape
         return Chosen(
             best.values.view(*shape, -1).numpy(),
             best.indices.view(*shape, -1).numpy(),
             ends.view(shape).numpy(),
-            weights.view(*shape, -1).numpy() if need_attention else None,
+            weights.view(*shape, -1).numpy() if asked.need_attention else None,
             {"read": read},
         )
 

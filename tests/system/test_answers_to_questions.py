@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_plugins.corpora import reading_data_sets
+from fairseq_plugins.corpora import data_sets
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.experiments import evaluate, train
 from fairseq_plugins.experiments.decoding import decoding_of
@@ -94,7 +94,7 @@ def test_narrativeqa_s_form_with_rcrn(tmp_path: Path) -> None:
     data, work = tmp_path / "data", tmp_path / "work"
     folder = narrativeqa(tmp_path / "narrativeqa")
     options = ["narrativeqa", "--input", folder, "--min-count", 1, "--workers", 1, "--output", data]
-    run_in_process(reading_data_sets.main, *options)
+    run_in_process(data_sets.main, *options)
     place = [CHECKOUT / "configs/narrativeqa/rnet_rcrn.yaml", "--work", work, "--data", data, "--gpus", 0]
     run_in_process(train.main, *place, *SMALL, "--character-hidden-size", 4, "--max-update", 3)
     run_in_process(evaluate.main, *place)
