@@ -13,6 +13,7 @@ repeated, another search than :class:`BeamSearch`, a language model.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -46,10 +47,16 @@ def without_padding_words(ensemble: EnsembleModel, table: Tensor) -> Tensor:
     words = getattr(ensemble, "padding_words", [])
     if not words:
         return table
-    places = torch.tensor(words, device=table.device)
+    places = _tensor_of(tuple(words), table.device)
     if ensemble.is_sampled:
         table = table - torch.log1p(-table[:, places].exp().sum(1, keepdim=True))
     return table.index_fill(1, places, -torch.inf)
+
+
+@functools.lru_cache(maxsize=8)
+def _tensor_of(words: tuple[int, ...], device: torch.device) -> Tensor:
+    # Once for all steps: a GPU would wait for each copy.
+    return torch.tensor(words, device=device)
 
 
 class FewTokensGenerator(SequenceGenerator):
@@ -130,7 +137,7 @@ class _Ensemble(EnsembleModel):
         if self._few is not None:
             table, self.tokens = best_tokens(table, *self._few)
             if self.padding_words:
-                words = torch.tensor(self.padding_words, device=table.device)
+                words = _tensor_of(tuple(self.padding_words), table.device)
                 table = table.masked_fill(torch.isin(self.tokens, words), -torch.inf)
         else:
             table = without_padding_words(self, table)
