@@ -48,6 +48,7 @@ def all_patches() -> list[Callable[[], None]]:
     from .epochs import tell_networks_of_epochs
     from .kernels_line import say_kernels
     from .loading import allow_checkpoint_types, tell_models_of_checkpoints
+    from .matmul_precision import add_matmul_precision
     from .messages import quiet_loggers
     from .numpy_aliases import restore_numpy_aliases
     from .parameter_counts import keep_parameter_counts
@@ -77,6 +78,7 @@ def all_patches() -> list[Callable[[], None]]:
         prefer_numbers,
         name_updates_that_end_epochs,
         allow_bfloat16_without_tpu,
+        add_matmul_precision,
         repair_alignments,
         repair_diverse_beam_search,
         search_among_few_tokens,
