@@ -16,7 +16,8 @@ peer: above 1 is faster. ``lstm_as_rnnsearch`` is fairseq's ``lstm`` with the la
 
 ``--peer joeynmt`` adds Joey NMT's recurrent model of RNNSearch's sizes, to which all are compared, and its transformer
 of DPN-S2S's (``joeynmt_models.py``, which says what to install); they read the same sentences. ``--exported`` adds to
-beam search each of our models as ``fairseq-plugins export`` writes it, run by onnxruntime.
+beam search each of our models as ``fairseq-plugins export`` writes it, run by onnxruntime; ``--medium`` adds each of
+our models with ``--matmul-precision medium``.
 ``--task language_modeling`` times language models (``language_models.py``).
 """
 
@@ -168,6 +169,19 @@ def beam_search(
     return lambda: generator.generate([model], {"net_input": net_input})
 
 
+def at_medium_precision(step: Callable[[], None]) -> Callable[[], None]:
+    """A step whose products have ``--matmul-precision medium``."""
+
+    def run() -> None:
+        torch.set_float32_matmul_precision("medium")
+        try:
+            step()
+        finally:
+            torch.set_float32_matmul_precision("highest")
+
+    return run
+
+
 def exported_beam_search(
     model: ExportedTranslationModel, sample: dict[str, Any], length: int = LENGTHS[1]
 ) -> Callable[[], None]:
@@ -191,6 +205,7 @@ def main() -> None:
     parser.add_argument(
         "--exported", action="store_true", help="decode with our models as they are exported, too; needs --types"
     )
+    parser.add_argument("--medium", action="store_true", help="our models with --matmul-precision medium, too")
     parser.add_argument("--threads", type=at_least(1), default=2)
     parser.add_argument("--device", type=device_here, default="cpu")
     parser.add_argument("--repetitions", type=REPETITIONS, default=7)
@@ -241,6 +256,10 @@ def main() -> None:
                 name = f"{arch}, exported"
                 runs[name] = exported_beam_search(model, samples[arch])
                 amounts[name], parameters[name] = sentences, parameters[arch]
+        for arch in ours if args.medium else []:
+            name = f"{arch}, medium"
+            runs[name] = at_medium_precision(runs[arch])
+            amounts[name], parameters[name] = amounts[arch], parameters[arch]
         timings = take_turns(runs, args.repetitions, args.device)
         speeds = {arch: amounts[arch] / timing.median for arch, timing in timings.items()}
         print(f"\n{work}, {sentences} sentences of {LENGTHS[0]} to {LENGTHS[1]} tokens; peer: {peer}")
