@@ -752,6 +752,7 @@ COVERED: dict[str, str] = {
     "--bf16": "test_bfloat16::test_trains_with_bfloat16_on_the_cpu",
     "--eval-bleu-remove-bpe": "test_effects::test_eval_bleu_remove_bpe",
     "--finetune-from-model": "test_recurrent_seq2seq::test_finetuning_starts_from_the_model",
+    "--matmul-precision": "test_matmul_precision::test_pytorch_multiplies_as_is_said",
     "--max-epoch": "test_streaming_language_modeling::test_interrupted_training_ends_the_same",
     "--max-update": "test_streaming_language_modeling::test_interrupted_training_ends_the_same",
     "--memory-efficient-bf16": "test_bfloat16::test_trains_with_bfloat16_on_the_cpu",
