@@ -26,27 +26,20 @@ def add_matmul_precision() -> None:
     """
     if chosen := os.environ.get(_CHOSEN):
         torch.set_float32_matmul_precision(chosen)
-    replace_once(options, "get_parser", _with_the_option)
-    replace_once(options, "parse_args_and_arch", _setting_the_precision)
+    replace_once(options, "parse_args_and_arch", _with_the_option)
 
 
-def _with_the_option(get_parser: Callable) -> Callable:
-    def parser_with_the_option(*arguments: Any, **keywords: Any) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = get_parser(*arguments, **keywords)
-        parser.add_argument(
-            "--matmul-precision",
-            choices=("highest", "high", "medium"),
-            help="how exactly matrices in float32 are multiplied: medium is in bfloat16 on the CPUs that have "
-            "instructions for it, high in TensorFloat-32 on GPUs (default: as PyTorch does, highest)",
-        )
-        return parser
-
-    return parser_with_the_option
-
-
-def _setting_the_precision(parse_args_and_arch: Callable) -> Callable:
-    def parse(*arguments: Any, **keywords: Any) -> Any:
-        parsed = parse_args_and_arch(*arguments, **keywords)
+def _with_the_option(parse_args_and_arch: Callable) -> Callable:
+    def parse(parser: argparse.ArgumentParser, *arguments: Any, **keywords: Any) -> Any:
+        # Not where the parser is made: fairseq imports the plugin there.
+        if "--matmul-precision" not in parser._option_string_actions:
+            parser.add_argument(
+                "--matmul-precision",
+                choices=("highest", "high", "medium"),
+                help="how exactly matrices in float32 are multiplied: medium is in bfloat16 on the CPUs that have "
+                "instructions for it, high in TensorFloat-32 on GPUs (default: as PyTorch does, highest)",
+            )
+        parsed = parse_args_and_arch(parser, *arguments, **keywords)
         args = parsed[0] if isinstance(parsed, tuple) else parsed
         if chosen := getattr(args, "matmul_precision", None):
             os.environ[_CHOSEN] = chosen

@@ -12,6 +12,7 @@ import torch
 from fairseq import options
 
 from fairseq_plugins.patches.matmul_precision import add_matmul_precision
+from tests.commands import USER_DIR
 
 from .unpatched import fault_of
 
@@ -28,9 +29,19 @@ def parse(*precision: str) -> None:
 
 
 def test_fairseq_has_no_such_option(unpatch: Callable[[object, str], None]) -> None:
-    unpatch(options, "get_parser")
+    unpatch(options, "parse_args_and_arch")
     with fault_of(add_matmul_precision, SystemExit):
         parse("--matmul-precision", "medium")
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("command", ["fairseq-train", "fairseq-generate", "fairseq-interactive"])
+def test_fairseq_commands_have_it(command: str) -> None:
+    """Their parser is half made when they import the plugin."""
+    program = ["-c", f"from fairseq_cli.{command.removeprefix('fairseq-')} import cli_main; cli_main()"]
+    arguments = ["data", "--user-dir", USER_DIR, "--matmul-precision", "low"]
+    child = subprocess.run([sys.executable, *program, *arguments], capture_output=True, text=True)
+    assert child.returncode == 2 and "argument --matmul-precision: invalid choice: 'low'" in child.stderr
 
 
 @pytest.mark.parametrize("precision", ["high", "medium"])
