@@ -1,1 +1,1 @@
-"""What trained models do, and how their outputs differ: figures and numbers; ``fairseq-plugins analysis``."""
+"""What trained models do, and how their outputs differ, in numbers; ``report`` draws them and has the command."""

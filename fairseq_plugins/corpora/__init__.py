@@ -5,7 +5,8 @@
 ``dictionary``                      fairseq's dictionaries, read without it
 ``codec``                           text ↔ what fairseq reads of it; ``tokenizers`` and ``subwords`` are its parts
 ``sentences``                       the sentences of a paragraph, which models translate
-``symbols``                         fairseq's own, which no text may hold
+``spacing``                         what stands between words, put back
+``archives``                        unpacks archives; ``segments`` reads test sets in SGML and XML
 ``pipeline``                        one run of a preparation, fairseq-preprocess; ``lines`` is about files of text
 ``pairs``                           a kind: parallel texts; ``parallel_text``: ``fairseq-plugins prepare parallel``
 ``iwslt14``, ``nist``, ``gigaword`` data sets, of pairs
@@ -22,7 +23,7 @@
 ``builtin``                         pairs, texts and labels that lie in ``builtin_texts``, without a download
 ==================================  ================================================================================
 
-A new data set is a row of one of these three files. A new kind is a new file: a
+A new data set is a row of ``text_data_sets``, ``reading_data_sets`` or ``audio_data_sets``. A new kind is a new file: a
 :class:`~fairseq_plugins.corpora.preparation.Preparation` with a ``kind`` that is the file's name, and a
 :class:`~fairseq_plugins.corpora.pipeline.Run` that writes it.
 """

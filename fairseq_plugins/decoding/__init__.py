@@ -7,6 +7,8 @@
 ``forced_decoding``  a model reads given translations; ``flows`` has the names of what looks where
 ``attention``        how focused the attention is over a set, and how far the gates are open
 ``classification``   the classes of texts, or scores of candidates
+``answers``          answers to questions, with their places
+``recordings``       the classes of recordings, out of those of windows
 ``language_model``   the probability of each token of a text, in one stream
 ``cache``            the continuous cache over a language model
 ``sampling``         draws text from a language model

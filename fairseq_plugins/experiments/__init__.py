@@ -1,1 +1,1 @@
-"""From a YAML file to fairseq's commands and their results; fairseq runs as commands that can be typed by hand."""
+"""From a YAML file to fairseq's commands and their results; trainings run as commands that can be typed by hand."""

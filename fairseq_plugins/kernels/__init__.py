@@ -1,5 +1,5 @@
-"""Recurrences behind one dispatch (``dispatch.py``). A folder for each operation holds its backends, each held to the
-``reference.py`` beside it, which reads like the paper."""
+"""Operations behind one dispatch (``dispatch.py``). A folder for each holds its backends; all but dropout's are held to
+the ``reference.py`` beside them, which reads like the paper."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ A path registers itself where it is defined, in a file of this folder or of a us
 
     register_path(PathKind("pool", "p", "pooling", PoolingOptions, make_encoder, make_decoder))
 
-The options of fairseq's models are made from these dataclasses (``models/double_path.py``).
+The options of fairseq's models are made from these dataclasses (``models/double_path_options.py``).
 """
 
 from __future__ import annotations
