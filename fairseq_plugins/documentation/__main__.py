@@ -20,8 +20,8 @@ from ..versions import add_version_argument
 from .pages import generated
 
 _DESCRIPTION = (
-    "Makes docs/results/, docs/options.md, README's table of models and its part about the quick start, of what the project knows: results/, where "
-    "'evaluate --record' keeps runs, and configs/tables, the papers' figures."
+    "Makes docs/results/, docs/options.md, README's table of models and its part about the quick start, of what the "
+    "project knows: results/, where 'evaluate --record' keeps runs, and configs/tables, the papers' figures."
 )
 
 
