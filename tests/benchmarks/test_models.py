@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from tests.commands import CHECKOUT, run_command
 
@@ -60,6 +61,22 @@ def test_joey_nmt_reads_the_same_sentences() -> None:
         model = joeynmt_models.build(system, 60)
         assert joeynmt_models.loss(model, sample)().item() > 0
         joeynmt_models.beam_search(model.eval(), sample, 2, 4)()
+
+
+@pytest.mark.system
+def test_models_with_products_in_bfloat16(tmp_path: Path) -> None:
+    arch = "rnnsearch_iwslt_de_en"
+    options = ["--systems", arch, "--train-peer", arch, "--decode-peer", arch, "--types", "50", "--sentences", "2", "2"]
+    options += ["--threads", "1", "--medium", "--repetitions", "2", "--json", str(tmp_path / "rows.json")]
+    run_command([*COMMAND, *options])
+    rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    assert [row["arch"] for row in rows] == [arch, f"{arch}, medium"] * 2
+
+
+def test_medium_precision_ends_with_the_step() -> None:
+    seen = []
+    models.at_medium_precision(lambda: seen.append(torch.get_float32_matmul_precision()))()
+    assert [*seen, torch.get_float32_matmul_precision()] == ["medium", "highest"]
 
 
 @pytest.mark.slow

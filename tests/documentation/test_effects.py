@@ -848,6 +848,8 @@ COVERED: dict[str, str] = {
     "benchmarks/memory.py --json": "test_memory::test_prints_a_table_and_writes_json",
     "benchmarks/models.py --json": "test_models::test_prints_ratios_and_writes_json",
     "benchmarks/models.py --exported": "test_models::test_exported_models_decode_beside_the_others",
+    "benchmarks/models.py --medium": "test_models::test_models_with_products_in_bfloat16",
+    "--medium": "test_models::test_models_with_products_in_bfloat16",
     "benchmarks/models.py --peer": "test_models::test_joey_nmt_is_an_installation_of_its_own",
     "benchmarks/scaling.py --budget": "test_scaling::test_whole_models_within_a_budget",
     "benchmarks/scaling.py --models": "test_scaling::test_whole_models_within_a_budget",
