@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from .errors import InputError
 
-_LONGEST_LINE = 1 << 25
+LONGEST_LINE = 1 << 25
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 # How packed content begins, which no text does: what it is, and what unpacks it.
 _PACKINGS = {
@@ -274,7 +274,7 @@ def lines_of(stream: IO[bytes] | gzip.GzipFile, name: str | os.PathLike[str], er
     """As :func:`read_lines`, of a stream that is open; ``name`` is what errors call it."""
     number = 0
     try:
-        while line := stream.readline(_LONGEST_LINE + 1):
+        while line := stream.readline(LONGEST_LINE + 1):
             number += 1
             if number == 1 and line.startswith(_WIDE_MARKS):
                 raise InputError(f"{name}: UTF-16 text; convert it to UTF-8 with iconv -f UTF-16 -t UTF-8")
@@ -285,9 +285,9 @@ def lines_of(stream: IO[bytes] | gzip.GzipFile, name: str | os.PathLike[str], er
                     f"{name}, line {number}: a NUL byte, which no text has; if it is UTF-16, convert it with "
                     f"iconv -f UTF-16 -t UTF-8, else fetch it again"
                 )
-            if len(line) > _LONGEST_LINE:
+            if len(line) > LONGEST_LINE:
                 raise InputError(
-                    f"{name}, line {number}: more than {_LONGEST_LINE:,} bytes; one sentence a line was expected"
+                    f"{name}, line {number}: more than {LONGEST_LINE:,} bytes; one sentence a line was expected"
                 )
             yield line.decode("utf-8", errors).removesuffix("\n").removesuffix("\r").lstrip(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:

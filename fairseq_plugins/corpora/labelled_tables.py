@@ -25,7 +25,7 @@ from fairseq_plugins.corpora.labelled_texts import (
 from fairseq_plugins.corpora.lines import read_sentences
 from fairseq_plugins.corpora.tokenizers import TOKENIZERS, note_moses_rules
 from fairseq_plugins.errors import InputError, nearest_or_all
-from fairseq_plugins.files import read_lines
+from fairseq_plugins.files import LONGEST_LINE, read_lines
 from fairseq_plugins.languages import moses_language
 
 VALID_SHARE = 0.1
@@ -99,6 +99,7 @@ def _rows(path: Path, separator: str, is_quoted: bool, remedy: str) -> Iterator[
         for number, line in enumerate(read_sentences(path), 1):
             yield f"{path}, line {number}", line.split(separator)
         return
+    csv.field_size_limit(LONGEST_LINE)  # 131,072 characters by itself; a passage may be longer
     # Between quotation marks a carriage return is a part of the text.
     rows = csv.reader((line + "\n" for line in read_lines(path)), delimiter=separator, strict=True)
     try:
@@ -146,7 +147,7 @@ def json_text(place: str, name: str, value: Any) -> str:
     """A string or a number of JSON, which stands under a name, as text.
 
     Raises:
-        InputError: it is something else, or has half a character; the message begins with ``place``.
+        InputError: it is something else, has half a character or a NUL; the message begins with ``place``.
     """
     if isinstance(value, bool):
         # As the file has it, not as Python does.
@@ -155,6 +156,8 @@ def json_text(place: str, name: str, value: Any) -> str:
         kind = {type(None): "null", list: "a list", dict: "an object", float: "no number"}[type(value)]
         raise InputError(f"{place}: '{name}' is {kind}: write a string or a number, or leave the line out")
     text = str(value)
+    if "\0" in text:
+        raise InputError(f"{place}: '{name}' has a NUL character, which no text has; leave the line out")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -19,10 +19,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import os
+import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,12 +36,14 @@ from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.corpora.tokenizers import Tokenizer
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
+from fairseq_plugins.scoring.answers import PUNCTUATION
 from fairseq_plugins.scoring.metrics import Outputs, References, metric_named
 from fairseq_plugins.scoring.rouge_l import f_measure
 
 TOKENIZERS = ("treebank", "moses")
 METRICS = ("answers", "squad")
 """What the places of answers are scored by at the end."""
+_PLACES = ".places"
 
 
 class Question(NamedTuple):
@@ -82,6 +86,8 @@ class Span(NamedTuple):
 
 
 NO_SPAN = Span(-1, -1, 0.0)
+_UNSEEN = r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f]*"
+"""Characters that a tokenizer may take out."""
 
 
 @dataclasses.dataclass
@@ -137,11 +143,14 @@ class ReadingPreparation(Preparation):
         for token in self._tokenizer(text).split():
             # The Treebank has two marks for one.
             forms = (token, '"', "''") if token in ("``", "''") else (token,)
-            starts = [(start, form) for form in forms if (start := text.find(form, position)) >= 0]
-            if not starts:
-                raise InputError(f"the word {token!r} is not found again in {text[position : position + 40]!r}")
-            start, form = min(starts)
-            position = start + len(form)
+            places = [(start, start + len(form)) for form in forms if (start := text.find(form, position)) >= 0]
+            if not places:
+                # Moses takes out control characters, and spaces beside joiners.
+                spaced = re.compile(_UNSEEN.join(map(re.escape, token))).search(text, position)
+                if spaced is None:
+                    raise InputError(f"the word {token!r} is not found again in {text[position : position + 40]!r}")
+                places.append(spaced.span())
+            start, position = min(places)
             words.append(Word(token.lower() if self.lowercase else token, start, position))
         return words
 
@@ -155,7 +164,9 @@ def normalized(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def nearest_span(passage: Sequence[str], answers: Sequence[Sequence[str]], longest: int) -> Span:
+def nearest_span(
+    passage: Sequence[str], answers: Sequence[Sequence[str]], longest: int, uncounted: Collection[str] = ()
+) -> Span:
     """The place of at most ``longest`` words with the best ROUGE-L against one of the answers; the first of equal ones.
 
     It begins and ends with words of the answer: without others at its ends it is never further away.
@@ -163,12 +174,14 @@ def nearest_span(passage: Sequence[str], answers: Sequence[Sequence[str]], longe
     Args:
         passage, answers: words
         longest: words of a place
+        uncounted: words that the score does not see
 
     Returns:
         :data:`NO_SPAN` where no answer has a word of the passage.
     """
     best = NO_SPAN
-    for answer in answers:
+    counted = [0, *itertools.accumulate(word not in uncounted for word in passage)]
+    for answer in ([word for word in one if word not in uncounted] for one in answers):
         masks: dict[str, int] = {}
         for index, word in enumerate(answer):
             masks[word] = masks.get(word, 0) | 1 << index
@@ -177,9 +190,9 @@ def nearest_span(passage: Sequence[str], answers: Sequence[Sequence[str]], longe
         for number, (first, _) in enumerate(places):
             row = ones
             for last, mask in places[number:]:
-                length = last - first + 1
-                if length > longest:
+                if last - first >= longest:
                     break
+                length = counted[last + 1] - counted[first]
                 # As in rouge_l.longest_common_subsequence, a word at a time.
                 common = row & mask
                 row = (row + common) | (row - common)
@@ -206,42 +219,65 @@ class _Encoding:
     steps: ReadingPreparation
 
     def __call__(self, passage: Passage) -> EncodedPassage:
-        steps, text = self.steps, normalized(passage.text)
-        place = passage.questions[0].place
-        words = steps.passage_words(text)
+        text, place = normalized(passage.text), passage.questions[0].place
+        whole = self._words(place, text)
+        words = whole[: self.steps.max_length]
         if not words:
             raise InputError(f"{place}: the passage is empty; write it or leave the question out")
         tokens = [word.text for word in words]
         questions = []
         for question in passage.questions:
-            of_question = [word.text for word in steps.words(normalized(question.text))]
+            of_question = [word.text for word in self._words(question.place, normalized(question.text))]
             if not of_question:
                 raise InputError(f"{question.place}: the question is empty; write it or leave it out")
-            span = self._span(passage.text, text, words, question)
+            if question.start is None:
+                span = self._span(text, words, whole, question)
+            else:
+                span = self._published_span(passage.text, words, question)
             answer = text[words[span.first].start : words[span.last].stop] if span.is_there else ""
             questions.append((question, of_question, span, answer))
         return EncodedPassage(text, tokens, questions)
 
-    def _span(self, published: str, text: str, words: Sequence[Word], question: Question) -> Span:
-        answers = [[word.text for word in self.steps.words(normalized(answer))] for answer in question.answers]
-        answers = [answer for answer in answers if answer]
-        if not answers:
+    def _words(self, place: str, text: str) -> list[Word]:
+        try:
+            return self.steps.words(text)
+        except InputError as error:
+            raise InputError(f"{place}: {error}; leave it out") from None
+
+    def _span(self, text: str, words: Sequence[Word], whole: Sequence[Word], question: Question) -> Span:
+        shown = [normalized(answer) for answer in question.answers]
+        answers = [[word.text for word in self._words(question.place, answer)] for answer in shown]
+        if not any(answers):
             raise InputError(f"{question.place}: the question has no answer; write one or leave it out")
-        if question.start is not None:
-            return self._published_span(published, text, words, question)
-        span = nearest_span([word.text for word in words], answers, self.steps.max_answer)
+        uncounted = PUNCTUATION if self.steps.has_free_answers else ()
+        span = nearest_span([word.text for word in words], answers, self.steps.max_answer, uncounted)
+        if span.score < 1:
+            # "Wall St." alone ends a sentence, and its stop is a word; in a sentence it is none.
+            literal = self._literal_span(text, words, shown, self.steps.max_answer)
+            span = literal if literal.is_there else span
         if span.score == 1 or self.steps.has_free_answers:
             return span
         # It may be behind what is read of the passage, or too long for a place.
-        whole = [word.text for word in self.steps.words(text)]
-        if nearest_span(whole, answers, len(whole)).score < 1:
+        nearest = nearest_span([word.text for word in whole], answers, len(whole))
+        if nearest.score < 1 and not self._literal_span(text, whole, shown, len(whole)).is_there:
             raise InputError(
                 f"{question.place}: the passage does not hold the answer {question.answers[0]!r}; write it as the "
                 f"passage does, or give --free-answers, by which the nearest place is taken"
             )
         return NO_SPAN
 
-    def _published_span(self, published: str, text: str, words: Sequence[Word], question: Question) -> Span:
+    def _literal_span(self, text: str, words: Sequence[Word], answers: Sequence[str], longest: int) -> Span:
+        """The first place that has an answer character by character, from the beginning of a word to the end of one."""
+        starts = {word.start: number for number, word in enumerate(words)}
+        stops = {word.stop: number for number, word in enumerate(words)}
+        for answer in filter(None, answers):
+            for match in re.finditer(re.escape(answer), text, re.IGNORECASE if self.steps.lowercase else 0):
+                first, last = starts.get(match.start()), stops.get(match.end())
+                if first is not None and last is not None and last - first < longest:
+                    return Span(first, last, 1.0)
+        return NO_SPAN
+
+    def _published_span(self, published: str, words: Sequence[Word], question: Question) -> Span:
         """The words that hold the characters that the data set names."""
         assert question.start is not None
         answer, start = question.answers[0], question.start
@@ -250,14 +286,14 @@ class _Encoding:
                 f"{question.place}: the passage has {published[start : start + len(answer)]!r} at character {start}, "
                 f"not the answer {answer!r}; fetch the file again"
             )
-        shown = normalized(answer)
-        first_character = text.find(shown, len(normalized(published[:start])))
+        stop = start + len(answer.rstrip())
+        start += len(answer) - len(answer.lstrip())
+        # Where they are in the passage as it is read; a letter in the place of the first one keeps the space before it.
+        first_character, behind = len(normalized(published[:start] + "x")) - 1, len(normalized(published[:stop]))
         covered = [
-            number
-            for number, word in enumerate(words)
-            if word.start < first_character + len(shown) and word.stop > first_character
+            number for number, word in enumerate(words) if word.start < behind and word.stop > first_character
         ]
-        if not covered or words[covered[-1]].stop < first_character + len(shown):
+        if not covered or words[covered[-1]].stop < behind:
             return NO_SPAN  # behind what is read of the passage
         return Span(covered[0], covered[-1], 1.0)
 
@@ -383,21 +419,28 @@ def oracle_line(scores: Mapping[str, float]) -> str:
 
 
 def write_passages(path: Path, passages: Iterable[Passage]) -> int:
-    """Writes a JSON object for each passage; returns how many there are."""
+    """Writes a JSON object for each passage; returns how many there are.
+
+    Places go into a file of their own beside it: the same text is the same file, wherever it was read.
+    """
     count = 0
-    with text_writer(path) as stream:
+    with text_writer(path) as stream, text_writer(path.with_suffix(_PLACES)) as place_stream:
         for passage in passages:
-            questions = [question._asdict() for question in passage.questions]
+            questions = [{**question._asdict(), "place": None} for question in passage.questions]
             stream.write(json.dumps({"text": passage.text, "questions": questions}) + "\n")
+            place_stream.write(json.dumps([question.place for question in passage.questions]) + "\n")
             count += 1
     return count
 
 
 def read_passages(path: Path) -> Iterator[Passage]:
     """What :func:`write_passages` wrote."""
-    for line in read_lines(path):
-        content = json.loads(line)
-        questions = [Question(**{**one, "answers": tuple(one["answers"])}) for one in content["questions"]]
+    for line, place_line in zip(read_lines(path), read_lines(path.with_suffix(_PLACES)), strict=True):
+        content, places = json.loads(line), json.loads(place_line)
+        questions = [
+            Question(**{**one, "answers": tuple(one["answers"]), "place": place})
+            for one, place in zip(content["questions"], places, strict=True)
+        ]
         yield Passage(content["text"], tuple(questions))
 
 

@@ -162,17 +162,14 @@ def _read_squad(path: Path) -> Iterator[Passage]:
         articles = json.loads("\n".join(read_sentences(path)))["data"]
         for article in articles:
             for paragraph in article["paragraphs"]:
-                questions = [
-                    Question(
-                        one["question"],
-                        tuple(answer["text"] for answer in one["answers"]),
-                        f"{path}, question {one['id']}",
-                        one["answers"][0]["answer_start"],
-                    )
-                    for one in paragraph["qas"]
-                ]
+                questions = []
+                for one in paragraph["qas"]:
+                    place = f"{path}, question {one['id']}"
+                    answers = tuple(json_text(place, "text", answer["text"]) for answer in one["answers"])
+                    text = json_text(place, "question", one["question"])
+                    questions.append(Question(text, answers, place, one["answers"][0]["answer_start"]))
                 if questions:
-                    yield Passage(paragraph["context"], tuple(questions))
+                    yield Passage(json_text(questions[0].place, "context", paragraph["context"]), tuple(questions))
     except ValueError as error:
         raise InputError(f"{path}: not JSON ({error}); {FETCH_AGAIN}") from None
     except (KeyError, TypeError, IndexError) as error:

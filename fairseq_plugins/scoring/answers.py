@@ -23,7 +23,7 @@ from .bleu import bleu, score_of_statistics, sentence_statistics
 from .metrics import Column, Metric, Outputs, References, check_lengths, register_metric
 from .rouge_l import BETA, rouge_l
 
-_PUNCTUATION = frozenset(
+PUNCTUATION = frozenset(
     ["''", "'", "``", "`", '"', "(", ")", "-LRB-", "-RRB-", "-LCB-", "-RCB-"]
     + [".", "?", "!", ",", ":", "-", "--", "...", ";"]
 )
@@ -145,7 +145,7 @@ def _tokenizer() -> Any:
 
 def answer_tokens(text: str) -> list[str]:
     """The words of a free answer as they are compared: the Treebank's, in lower case, without punctuation."""
-    return [word for word in _tokenizer().tokenize(text.lower()) if word not in _PUNCTUATION]
+    return [word for word in _tokenizer().tokenize(text.lower()) if word not in PUNCTUATION]
 
 
 class _NoWordNet:

@@ -51,13 +51,16 @@ def lines(path: Path) -> list[str]:
 
 
 def test_a_table_with_quoted_fields(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    # The last one is longer than Python's csv takes by itself.
+    long = "long " * 30_000 + "text"
     rows = [('"He said ""no"""', "no"), ('"A tab\tin it"', "yes"), ("Plain text", "no"), ('"Two\nlines"', "yes")]
+    rows += [(f'"{long}"', "no")]
     train = table(tmp_path / "train.tsv", [*rows, *ROWS])
     options = ["--train", train, "--text", "text", "--label", "label", "--valid-share", 0.2, "--tokenizer", "none"]
     run("labelled_texts", *options, "--quoted", "--output", tmp_path / "quoted")
     assert "warning" not in capsys.readouterr().out
     texts = [*lines(tmp_path / "quoted/raw/train.input0"), *lines(tmp_path / "quoted/raw/valid.input0")]
-    assert {'He said "no"', "A tab in it", "Plain text", "Two lines"} < set(texts)
+    assert {'He said "no"', "A tab in it", "Plain text", "Two lines", long} < set(texts)
     table(train, [rows[0], rows[2], ('"A quotation"', "yes"), *ROWS])
     run("labelled_texts", *options, "--output", tmp_path / "plain")
     [warning] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning")]

@@ -88,6 +88,24 @@ def test_the_nearest_place_of_several_answers() -> None:
     assert nearest_span(passage, [["king", "his"]], 30)[:2] == (2, 4)
 
 
+@given(*[st.lists(st.sampled_from("ab.,"), max_size=7)] * 2, st.integers(1, 5))
+def test_words_that_the_score_does_not_see(passage: list[str], answer: list[str], longest: int) -> None:
+    """The nearest place is the best by what is scored: answers without their punctuation."""
+
+    def seen(words: list[str]) -> list[str]:
+        return [word for word in words if word not in ".,"]
+
+    spans = [
+        rouge_l(seen(passage[first : last + 1]), [seen(answer)])
+        for first, last in itertools.combinations_with_replacement(range(len(passage)), 2)
+        if last - first < longest
+    ]
+    span = nearest_span(passage, [answer], longest, ".,")
+    assert span.score == pytest.approx(max(spans, default=0))
+    if span.is_there:
+        assert rouge_l(seen(passage[span.first : span.last + 1]), [seen(answer)]) == pytest.approx(span.score)
+
+
 @settings(max_examples=40)
 @given(st.text(st.sampled_from("ab \"'`.,-(é\u0301%&\t\n“”’")))
 def test_words_lie_where_they_are_said_to(text: str) -> None:
@@ -158,6 +176,21 @@ def test_squad(tmp_path: Path) -> None:
     assert next(read_lines(tmp_path / "data" / "bin" / "span" / "test.txt")) == "0 10 10"
     assert places(tmp_path / "data", "test") == ["frog", "youngest daughter", "wolf's"]
     assert prepared.metric == "squad" and prepared.splits["valid"]["passages"] == 1
+    # Accents that are typed apart are one letter here, and places are counted in what is published.
+    accented = json.loads(json.dumps(SQUAD))
+    paragraph = {"context": "The cafe\u0301  by the cafe.", "qas": []}
+    for number, (answer, start) in enumerate([("cafe", 4), ("by ", 11), ("cafe", 18)]):
+        answers = [{"text": answer, "answer_start": start}]
+        paragraph["qas"].append({"id": str(number), "question": "Where?", "answers": answers})
+    accented["data"][0]["paragraphs"] = [paragraph]
+    (tmp_path / "test.json").write_text(json.dumps(accented))
+    prepare("squad", tmp_path / "accents", "--train", tmp_path / "train.json", "--test", tmp_path / "test.json")
+    assert places(tmp_path / "accents", "test") == ["café", "by", "cafe"]
+    paragraph["context"] += " \ud800"
+    (tmp_path / "test.json").write_text(json.dumps(accented))
+    with pytest.raises(InputError, match=r"test.json, question 0: 'context' has half a character"):
+        prepare("squad", tmp_path / "other", "--train", tmp_path / "train.json", "--test", tmp_path / "test.json")
+    (tmp_path / "test.json").write_text(json.dumps(SQUAD))
     broken = json.loads(json.dumps(SQUAD))
     broken["data"][0]["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"] += 1
     (tmp_path / "train.json").write_text(json.dumps(broken))
@@ -198,6 +231,7 @@ def test_questions_of_one_s_own(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ),
         ({"question": "Who?", "answers": [None], "passage": WOLF}, "line 1: 'answers' is null"),
         ({"question": "Who?", "answers": "\ud800", "passage": WOLF}, "line 1: 'answers' has half a character"),
+        ({"question": "Who?", "answers": "a wolf", "passage": "a\0wolf"}, "line 1: 'passage' has a NUL character"),
         (
             {"question": "Who?", "answers": "a bear", "passage": WOLF},
             "line 1: the passage does not hold the answer 'a b",
@@ -213,6 +247,38 @@ def test_lines_that_cannot_be_used(tmp_path: Path, line: object, message: str) -
         prepare("questions", tmp_path / "data", "--train", train, "--valid", train)
     assert message in str(error.value) and "train.jsonl" in str(error.value)
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("passage", "answer", "text", "options"),
+    [
+        ("The shop on Wall St. is old.", "wall St.", "Wall St.", []),
+        ("The shop on Wall St. is old.", "wall St.", "Wall St.", ["--free-answers"]),
+        ("He met Mr. Fox vs. the owl.", "vs.", "vs.", []),
+        # A full stop says nothing.
+        ("The king went home. A bear, who was old, came.", "old .", "old", ["--free-answers"]),
+        ("The king went home. A bear, who was old, came.", "He was old.", "was old", ["--free-answers"]),
+        # Moses takes out what is not seen: a joiner's space, a control character.
+        ("a\x01b went home \u200c alone", "went", "went", ["--tokenizer", "moses"]),
+    ],
+)
+def test_where_an_answer_is(tmp_path: Path, passage: str, answer: str, text: str, options: list[str]) -> None:
+    train = jsonl(tmp_path / "train.jsonl", {"question": "Who?", "answers": answer, "passage": passage})
+    prepared = prepare("questions", tmp_path / "data", "--train", train, "--valid", train, *options)
+    line = next(read_lines(tmp_path / "data" / "raw" / "train.passage"))
+    _, first, last = map(int, next(read_lines(tmp_path / "data" / "bin" / "span" / "train.txt")).split())
+    words = prepared.words(line)
+    assert line[words[first].start : words[last].stop] == text
+
+
+def test_one_text_is_one_text_wherever_it_lies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In two splits it is warned of; from another folder it is prepared already."""
+    line = {"question": "Who came?", "answers": "a wolf", "passage": WOLF}
+    train, copy = jsonl(tmp_path / "train.jsonl", line), jsonl(tmp_path / "copy.jsonl", line)
+    prepare("questions", tmp_path / "data", "--train", train, "--valid", copy)
+    assert "warning: train and valid have the same text" in capsys.readouterr().out
+    prepare("questions", tmp_path / "data", "--train", copy, "--valid", train)
+    assert "is up to date" in capsys.readouterr().out
 
 
 def test_free_answers_of_one_s_own(tmp_path: Path) -> None:
