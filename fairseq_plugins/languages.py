@@ -1,4 +1,4 @@
-"""Which language the name of a corpus's side stands for.
+"""Which language the name of a corpus's side stands for, and where English sentences end.
 
 Names are free: ``de``, ``deu`` and ``DE_at`` are German, ``title`` and ``sum`` are no languages, though ``sum`` is the
 code of one that about nobody means. So a name counts as a language if it is a code of two letters in use (ISO 639-1;
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import Any
 
 MOSES = frozenset(
     "as bn ca cs de el en es et fi fr ga gu hi hu is it ja kn ko lt lv ml mni mr nl or pa pl pt ro ru sk sl sv ta tdt "
@@ -52,3 +53,15 @@ def moses_language(name: str) -> str:
 def has_moses_rules(name: str) -> bool:
     """Whether Moses has rules for the language that a name stands for; true where it stands for none."""
     return moses_language(name) in MOSES
+
+
+@functools.cache
+def sentence_splitter() -> Any:
+    """Of English: Punkt with Moses' abbreviations. It would learn them from text, or load what nobody has here."""
+    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+    from sacremoses.corpus import NonbreakingPrefixes
+
+    parameters = PunktParameters()
+    prefixes = (line.split() for line in NonbreakingPrefixes().words("en"))
+    parameters.abbrev_types = {prefix[0].lower() for prefix in prefixes if prefix and not prefix[0].startswith("#")}
+    return PunktSentenceTokenizer(parameters)

@@ -290,9 +290,7 @@ class _Encoding:
         start += len(answer) - len(answer.lstrip())
         # Where they are in the passage as it is read; a letter in the place of the first one keeps the space before it.
         first_character, behind = len(normalized(published[:start] + "x")) - 1, len(normalized(published[:stop]))
-        covered = [
-            number for number, word in enumerate(words) if word.start < behind and word.stop > first_character
-        ]
+        covered = [number for number, word in enumerate(words) if word.start < behind and word.stop > first_character]
         if not covered or words[covered[-1]].stop < behind:
             return NO_SPAN  # behind what is read of the passage
         return Span(covered[0], covered[-1], 1.0)

@@ -123,7 +123,7 @@ class Tokenizer:
                 raise InputError(f"the tokenizer 'treebank' is for English (en), not for '{language}': choose moses")
             from nltk.tokenize import NLTKWordTokenizer, TreebankWordDetokenizer
 
-            self._sentences, self._words = _sentence_splitter(), NLTKWordTokenizer()
+            self._sentences, self._words = languages.sentence_splitter(), NLTKWordTokenizer()
             self._detokenizer = TreebankWordDetokenizer()
         elif kind == "tweet":
             from nltk.tokenize import TreebankWordDetokenizer, TweetTokenizer
@@ -189,18 +189,6 @@ def _turned(words: Sequence[str]) -> list[str]:
     """Straight quotation marks as those of the Penn Treebank, which open and close by turns."""
     marks = itertools.cycle(("``", "''"))
     return [next(marks) if word == '"' else word for word in words]
-
-
-@functools.cache
-def _sentence_splitter() -> Any:
-    """Punkt with Moses' English abbreviations: it would learn them from text, or load what nobody has here."""
-    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
-    from sacremoses.corpus import NonbreakingPrefixes
-
-    parameters = PunktParameters()
-    prefixes = (line.split() for line in NonbreakingPrefixes().words("en"))
-    parameters.abbrev_types = {prefix[0].lower() for prefix in prefixes if prefix and not prefix[0].startswith("#")}
-    return PunktSentenceTokenizer(parameters)
 
 
 @functools.cache

@@ -19,6 +19,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fairseq_plugins.languages import sentence_splitter
+
 from .bleu import bleu, score_of_statistics, sentence_statistics
 from .metrics import Column, Metric, Outputs, References, check_lengths, register_metric
 from .rouge_l import BETA, rouge_l
@@ -27,6 +29,7 @@ PUNCTUATION = frozenset(
     ["''", "'", "``", "`", '"', "(", ")", "-LRB-", "-RRB-", "-LCB-", "-RCB-"]
     + [".", "?", "!", ",", ":", "-", "--", "...", ";"]
 )
+_TYPEWRITTEN = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "–": "--", "—": "--", "…": "..."})
 _BLEU = slice(0, 10)
 _SIGNATURE = "answers_signature"
 
@@ -89,7 +92,7 @@ class FreeAnswers(Metric):
     def signature(self, column: Column, references: References, bootstrap: str | None = None) -> str:
         parts = [
             super().signature(column, references, bootstrap),
-            "tok:treebank|case:lc|punct:no",
+            "tok:punkt-treebank|case:lc|punct:no",
             f"bleu:smooth-none,sacrebleu-{version('sacrebleu')}",
             f"meteor:{_matches()},0.9,3,0.5,agg-mean,nltk-{version('nltk')}",
             f"rougeL:beta-{BETA},agg-mean",
@@ -145,7 +148,14 @@ def _tokenizer() -> Any:
 
 def answer_tokens(text: str) -> list[str]:
     """The words of a free answer as they are compared: the Treebank's, in lower case, without punctuation."""
-    return [word for word in _tokenizer().tokenize(text.lower()) if word not in PUNCTUATION]
+    words = []
+    # A sentence at a time: the Treebank's tokenizer knows a full stop by the end of the text.
+    for sentence in sentence_splitter().tokenize(text.translate(_TYPEWRITTEN)):
+        of_sentence = _tokenizer().tokenize(sentence.lower())
+        if of_sentence[-1:] == ["."] and "." in "".join(of_sentence[-2:-1]):
+            of_sentence[-2:] = [of_sentence[-2] + "."]  # "U.S." is one word at the end, too
+        words += [word for word in of_sentence if word not in PUNCTUATION]
+    return words
 
 
 class _NoWordNet:

@@ -85,6 +85,23 @@ def test_words_of_answers() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("He was king. He died.", "he was king he died"),
+        ("in the U.S.", "in the u.s."),
+        ("the U.S. army", "the u.s. army"),
+        ("“so” — yes – no…", "so yes no"),
+        ("the king’s", "the king 's"),
+        ("", ""),
+        (".", ""),
+    ],
+)
+def test_words_as_pycocoevalcap_has_them(text: str, words: str) -> None:
+    """By its version 1.2, which calls Stanford's tokenizer."""
+    assert answer_tokens(text) == words.split()
+
+
 def test_squad_by_its_script() -> None:
     """Case, punctuation and articles do not count; the best answer does."""
     outputs = ["The Denver Broncos!", "in 1912", "an owl"]
