@@ -18,8 +18,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import math
 import os
 import random
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,8 +38,11 @@ from fairseq_plugins.files import sha256
 SPLITS = ("train", "valid", "test")
 SAMPLES, WINDOWS = ".samples", ".windows.npy"
 """The ends of a split's files in ``bin/``."""
+_NAME = re.compile(r"[^\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029\ud800-\udfff]+")
 _BLOCK = 256
 """Recordings that are read together, so that a corpus of any size fits into memory."""
+_LONGEST_WINDOW = 60
+"""Seconds."""
 
 Read = TypeVar("Read")
 
@@ -89,8 +94,8 @@ class LabelledAudioPreparation(Preparation):
         super().__post_init__()
         if self.sampling_rate < 1_000:
             raise InputError(f"--rate {self.sampling_rate}: a voice needs at least 1000 samples a second")
-        if self.window < 2:
-            raise InputError(f"--window {self.seconds}: seconds are meant, such as 0.5")
+        if not (math.isfinite(self.seconds) and self.window >= 2 and self.seconds <= _LONGEST_WINDOW):
+            raise InputError(f"--window {self.seconds}: seconds are meant, such as 0.5, {_LONGEST_WINDOW} at most")
         for option, share in (("--valid-share", self.valid_share), ("--test-share", self.test_share)):
             if not 0 < share < 1 or self.valid_share + self.test_share >= 1:
                 raise InputError(f"{option} {share}: shares are above 0, and together below 1")
@@ -170,7 +175,7 @@ class LabelledAudioRun(Run[LabelledAudioPreparation]):
         of_labels = dict.fromkeys(counts, 0)
 
         def read(recording: Recording) -> np.ndarray | None:
-            return read_recording(recording.path, steps.sampling_rate)
+            return read_recording(recording.path, steps.sampling_rate, steps.window)
 
         with contextlib.ExitStack() as stack:
             samples_file = stack.enter_context(open(folder / "bin" / f"{split}{SAMPLES}", "wb"))
@@ -250,6 +255,12 @@ def prepare(
     for recording in recordings:
         if not recording.path.is_file():
             raise InputError(f"{recording.place}: {recording.path}: no such file")
+        if not _NAME.fullmatch(recording.name):
+            raise InputError(
+                f"{recording.name!r}: a tab, a line break or no UTF-8 in its name; name the file otherwise"
+            )
+    if workers < 1:
+        raise InputError(f"workers is {workers}: it must be at least 1")
     splits = in_splits(recordings, preparation)
     with tempfile.TemporaryDirectory() as folder:
         lists: dict[str, Path] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +16,21 @@ QUIET = 40
 """Windows that are so many decibels below the loudest of their recording say nothing of it, and are left out."""
 _SILENCE = 1e-4
 """The peak of a recording in which there is nothing, of 1: -80 dB."""
+_SHORT_CHUNK = re.compile(r"^\s*(?!RIFF|RIFX|RF64|FORM)\S.*?:\s*(\d+)\s*\(should be", re.MULTILINE)
+"""What libsndfile says of samples that end too soon. The whole file's size is often wrong where none are missing."""
+_STREAMED = 2**31 - 2**16
+"""Sizes from here on were written by programs that did not know yet how much would come."""
 
 
-def read_recording(path: Path, rate: int) -> np.ndarray | None:
-    """The samples of a recording, mono, int16, :data:`UNIT` the root of their mean square; None where it is silent.
+def read_recording(path: Path, rate: int, window: int) -> np.ndarray | None:
+    """The samples of a recording, mono, int16; None where it is silent.
+
+    :data:`UNIT` is the root of their mean square, where quiet windows (:func:`windows_of`) do not count.
 
     Args:
         path: what libsndfile reads: WAV, FLAC, Ogg, MP3 …
         rate: samples a second
+        window: samples
 
     Raises:
         InputError: there is no such file, it is no sound, is cut off, has no samples or no numbers in it, or was
@@ -36,8 +44,9 @@ def read_recording(path: Path, rate: int) -> np.ndarray | None:
         raise InputError(f"{path}: no such file")
     try:
         with soundfile.SoundFile(path) as file:
-            own_rate, is_cut = file.samplerate, "(should be" in file.extra_info
-            samples = file.read(dtype="float32", always_2d=True).mean(axis=1)
+            own_rate = file.samplerate
+            is_cut = any(int(size) < _STREAMED for size in _SHORT_CHUNK.findall(file.extra_info))
+            channels = file.read(dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as error:
         raise InputError(f"{path}: no recording that can be read ({error.error_string}); fetch it again") from None
     if is_cut:
@@ -47,15 +56,18 @@ def read_recording(path: Path, rate: int) -> np.ndarray | None:
             f"{path}: {own_rate:,} samples a second, but --rate is {rate:,}, and what is missing cannot be made up: "
             f"give --rate {own_rate}, for all recordings"
         )
-    if not len(samples):
+    if not len(channels):
         raise InputError(f"{path}: no samples in it; leave it out")
-    if not np.isfinite(samples).all():
+    if not np.isfinite(channels).all():
         raise InputError(f"{path}: samples that are no numbers; leave it out, or write it anew")
+    samples = channels.mean(axis=1)
     if np.abs(samples).max() < _SILENCE:
-        return None
+        samples = channels[:, 0]  # channels of opposite phase are silent together
     if own_rate > rate:
         samples = soxr.resample(samples, own_rate, rate)
-    level = np.sqrt(np.mean(np.square(samples, dtype=np.float64)))
+    if not len(samples) or np.abs(samples).max() < _SILENCE:
+        return None
+    level = np.sqrt(np.mean(np.square(_without_quiet_windows(samples, window), dtype=np.float64)))
     limits = np.iinfo(np.int16)
     return np.clip(np.rint(samples * (UNIT / level)), limits.min, limits.max).astype(np.int16)
 
@@ -71,6 +83,14 @@ def windows_of(samples: np.ndarray, window: int) -> list[int]:
     whole = samples[: len(samples) // window * window].reshape(-1, window)
     power = np.square(whole, dtype=np.float64).mean(axis=1)
     return [int(number) * window for number in np.flatnonzero(power >= power.max() * 10 ** (-QUIET / 10))]
+
+
+def _without_quiet_windows(samples: np.ndarray, window: int) -> np.ndarray:
+    kept = {*windows_of(samples, window)}
+    quiet = [start for start in range(0, len(samples) - window + 1, window) if start not in kept]
+    return (
+        np.delete(samples, [place for start in quiet for place in range(start, start + window)]) if quiet else samples
+    )
 
 
 def write_voices(folder: Path, recordings: int, rate: int, voices: int = 4, seconds: float = 1.0) -> None:

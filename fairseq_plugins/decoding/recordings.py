@@ -25,10 +25,10 @@ def classify_recordings(model: ClassificationModel, paths: Sequence[Path], optio
     Raises:
         InputError: a recording cannot be read, or is silent.
     """
-    rate = model.data.labelled_audio.sampling_rate
+    steps = model.data.labelled_audio
     recordings = []
     for path in paths:
-        if (samples := read_recording(path, rate)) is None:
+        if (samples := read_recording(path, steps.sampling_rate, steps.window)) is None:
             raise InputError(f"{path}: silence from its beginning to its end, which has no class; leave it out")
         recordings.append(samples)
     if not recordings:
@@ -38,5 +38,4 @@ def classify_recordings(model: ClassificationModel, paths: Sequence[Path], optio
     for number, hypothesis in model.predict(dataset, options, Stopwatch()):
         log_probabilities[owners[number]].append(hypothesis.log_probabilities)
     means = [np.exp(np.array(windows)).mean(axis=0) for windows in log_probabilities]
-    labels = model.data.labelled_audio.labels
-    return [Hypothesis(labels[int(mean.argmax())], np.log(np.maximum(mean, 1e-300)).tolist()) for mean in means]
+    return [Hypothesis(steps.labels[int(mean.argmax())], np.log(np.maximum(mean, 1e-300)).tolist()) for mean in means]

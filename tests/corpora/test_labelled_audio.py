@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import wave
 from pathlib import Path
@@ -24,7 +25,7 @@ RATE = 2_000
 
 def run(name: str, *arguments: object) -> LabelledAudioPreparation:
     given = [str(argument) for argument in arguments]
-    data_sets.main([name, *given, "--workers", "2"])
+    data_sets.main([name, "--workers", "2", *given])
     return LabelledAudioPreparation.load(given[given.index("--output") + 1])
 
 
@@ -91,12 +92,12 @@ def test_windows() -> None:
 def test_another_rate_and_several_channels(tmp_path: Path) -> None:
     """What is resampled is the same sound: a tone keeps its pitch, and loudness goes."""
     stereo = np.stack([tone(rate=8000), tone(rate=8000, level=0.3)], axis=1)
-    samples = read_recording(write(tmp_path / "a.wav", stereo, 8000), RATE)
+    samples = read_recording(write(tmp_path / "a.wav", stereo, 8000), RATE, RATE)
     assert samples is not None and samples.dtype == np.int16 and len(samples) == RATE
     assert np.sqrt(np.mean(np.square(samples / UNIT))) == pytest.approx(1, abs=0.01)
     spectrum = np.abs(np.fft.rfft(samples))
     assert spectrum.argmax() == 100, "a second of 100 Hz"
-    flac = read_recording(write(tmp_path / "a.flac", stereo, 8000), RATE)
+    flac = read_recording(write(tmp_path / "a.flac", stereo, 8000), RATE, RATE)
     np.testing.assert_allclose(flac, samples, atol=2)
 
 
@@ -202,6 +203,48 @@ def test_silence_is_left_out(voices: Path, tmp_path: Path, capsys: pytest.Captur
     )
 
 
+def test_silence_around_speech_is_no_part_of_its_loudness(tmp_path: Path) -> None:
+    """Else what is said between long pauses would be louder than there is room for."""
+    speech = tone(level=0.3)
+    pauses = np.concatenate([np.zeros(60 * RATE), speech, np.zeros(60 * RATE)])
+    alone, between = (
+        read_recording(write(tmp_path / f"{name}.wav", samples), RATE, RATE // 2)
+        for name, samples in (("alone", speech), ("between", pauses))
+    )
+    assert alone is not None and between is not None
+    np.testing.assert_array_equal(between[60 * RATE : 61 * RATE], alone)
+
+
+def test_silence_after_resampling_and_channels_of_opposite_phase(tmp_path: Path) -> None:
+    """A tone above half the rate is gone at that rate, and so is a single sample; two channels may cancel out."""
+    high = write(tmp_path / "high.wav", np.hanning(48_000) * tone(rate=48_000, pitch=12_000), 48_000)
+    assert read_recording(high, 8000, 4000) is None
+    assert read_recording(write(tmp_path / "short.wav", np.ones(1) * 0.5, 48_000), 8000, 4000) is None
+    samples = read_recording(write(tmp_path / "a.wav", np.stack([tone(), -tone()], axis=1)), RATE, RATE)
+    np.testing.assert_array_equal(samples, read_recording(write(tmp_path / "b.wav", tone()), RATE, RATE))
+
+
+def test_sizes_that_were_not_known_when_they_were_written(tmp_path: Path) -> None:
+    """As programs write that stream, or forget to correct the whole file's size: no sample is missing."""
+    path = write(tmp_path / "a.wav", tone())
+    content = path.read_bytes()
+    place = content.index(b"data") + 4
+    for riff, data in ((len(content), None), (0xFFFFFFFF, 0xFFFFFFFF), (0x7FFFF024, 0x7FFFF000)):
+        sized = content[:4] + riff.to_bytes(4, "little") + content[8:]
+        if data is not None:
+            sized = sized[:place] + data.to_bytes(4, "little") + sized[place + 4 :]
+        path.write_bytes(sized)
+        samples = read_recording(path, RATE, RATE)
+        assert samples is not None and len(samples) == RATE
+
+
+@pytest.mark.parametrize("name", ["a\nb.wav", "a\tb.wav", os.fsdecode(b"caf\xe9.wav")])
+def test_names_that_are_no_line_of_text(voices: Path, tmp_path: Path, name: str) -> None:
+    (voices / "voice1" / "1.wav").rename(voices / "voice1" / name)
+    said = refusal("labelled_audio", "--input", voices, "--rate", RATE, "--output", tmp_path / "out")
+    assert said.endswith("a tab, a line break or no UTF-8 in its name; name the file otherwise")
+
+
 def test_the_same_recording_in_two_sets(voices: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(2, 11):
         (voices / "voice1" / f"{number}.wav").write_bytes((voices / "voice1" / "1.wav").read_bytes())
@@ -214,7 +257,9 @@ def test_what_makes_no_sense(voices: Path, tmp_path: Path) -> None:
         return refusal("labelled_audio", "--input", voices, *options, "--output", tmp_path / "out")
 
     assert said("--rate", 10) == "--rate 10: a voice needs at least 1000 samples a second"
-    assert said("--window", 0) == "--window 0.0: seconds are meant, such as 0.5"
+    assert said("--window", 0) == "--window 0.0: seconds are meant, such as 0.5, 60 at most"
+    assert said("--window", "nan").startswith("--window nan: ") and said("--window", "1e9").startswith("--window 1")
+    assert said("--workers", 0) == "workers is 0: it must be at least 1"
     assert said("--test-share", 0.95) == "--valid-share 0.1: shares are above 0, and together below 1"
     (voices / "voice3").mkdir()
     write(voices / "voice3" / "1.wav", tone())
@@ -250,5 +295,5 @@ def test_a_wave_file_of_python_is_read(tmp_path: Path) -> None:
         file.setsampwidth(2)
         file.setframerate(RATE)
         file.writeframes((np.sign(tone()) * 1000).astype("<i2").tobytes())
-    samples = read_recording(path, RATE)
+    samples = read_recording(path, RATE, RATE)
     assert samples is not None and np.abs(samples).max() == pytest.approx(UNIT, rel=0.1)
