@@ -25,6 +25,8 @@ from fairseq import checkpoint_utils, utils
 from fairseq.data import FairseqDataset
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel
+from fairseq.search import Search
+from torch import Tensor
 
 from ..checkpoints import checkpoints_of
 from ..corpora.codec import Word, list_of_texts
@@ -243,10 +245,10 @@ class TranslationModel(TrainedModel):
         dataset = self.task.build_dataset_for_inference(tokens, sizes)
         generated = Generated()
         texts, cut = [""] * len(encoded), {}
-        for number, hypothesis in self.generate(dataset, options, generated, sources=sources):
-            place = places[number]
+        limits = self._limits(sizes, options.generation)
+        for number, hypothesis in self.generate(dataset, options, generated, sources=sources, limits=limits):
+            place, most = places[number], int(limits[number])
             texts[place] = self.text(hypothesis.pieces)
-            most = int(options.generation.max_len_a * lengths[place] + options.generation.max_len_b)
             if len(hypothesis.log_probabilities) > most:
                 cut[place] = most
             progress()
@@ -259,6 +261,7 @@ class TranslationModel(TrainedModel):
         generated: Generated,
         share: Share = WHOLE,
         sources: Sequence[str] | None = None,
+        limits: Tensor | None = None,
     ) -> Iterator[tuple[int, Hypothesis]]:
         """Beam search over a data set of source sentences.
 
@@ -268,6 +271,8 @@ class TranslationModel(TrainedModel):
             generated: is told what else there is to know, when all is done
             share: which of the batches
             sources: the sentences' subwords, from which unknown words are copied; None where the data has them
+            limits: (N,), the tokens of each sentence's longest translation, its end not included; None for fairseq's
+                limit, which is that of the longest source in the batch
 
         Yields:
             the number of a sentence, in no particular order, and its best hypothesis
@@ -287,6 +292,8 @@ class TranslationModel(TrainedModel):
                     "lm_weight": generation.lm_weight,
                 },
             )
+        if limits is not None:
+            _limit_each_sentence(generator.search, limits.to(self.device), self.target_dictionary.eos())
         ignored = generator.symbols_to_strip_from_output
         is_copying = generation.replace_unk is not None
         with replacing_unknown_words(generation.replace_unk) as replacement, _attention(self.models, is_copying):
@@ -307,6 +314,10 @@ class TranslationModel(TrainedModel):
                     )
                     yield number, Hypothesis(pieces, best["positional_scores"].tolist())
             generated.unknown = replacement.left if replacement is not None else 0
+
+    def _limits(self, sizes: Tensor, generation: GenerationConfig) -> Tensor:
+        longest = min(model.max_decoder_positions() for model in self.models) - 1
+        return (generation.max_len_a * sizes.double() + generation.max_len_b).long().clamp(generation.min_len, longest)
 
     def _language_model(self, generation: GenerationConfig) -> list[BaseFairseqModel]:
         """The one that ``--lm-path`` names for shallow fusion; none where it names none."""
@@ -342,6 +353,27 @@ class TranslationModel(TrainedModel):
         if self.preparation.tokenizer != "moses":
             return words
         return [word._replace(text=html.unescape(word.text)) for word in words]
+
+
+def _limit_each_sentence(search: Search, limits: Tensor, end: int) -> None:
+    """Has a search end the hypotheses of each sentence at that sentence's own limit, whatever is in its batch.
+
+    Args:
+        search: of a generator
+        limits: (N,), by the numbers of the sentences
+        end: the token that ends a hypothesis
+    """
+    step_of_fairseq = search.step
+
+    def limited_step(
+        step: int, lprobs: Tensor, scores: Tensor, prev_output_tokens: Tensor, original_batch_idxs: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        is_at_limit = (limits[original_batch_idxs] <= step)[:, None, None]
+        is_going_on = torch.arange(lprobs.size(2), device=lprobs.device) != end
+        lprobs = lprobs.masked_fill(is_at_limit & is_going_on, -torch.inf)
+        return step_of_fairseq(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+
+    search.step = limited_step
 
 
 @contextlib.contextmanager

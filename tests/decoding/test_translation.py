@@ -189,6 +189,20 @@ def test_translations_are_not_much_longer_than_their_sources(work: Path, tmp_pat
     assert f"the translation of line 1 ends at {int(1.5 * length + 10)} tokens, its limit" in finished.stderr
 
 
+@pytest.mark.parametrize("options", [{}, {"prefix_size": 0, "no_repeat_ngram_size": 50}, {"sampling": True}])
+def test_the_limit_is_the_sentence_s_own(work: Path, tmp_path: Path, options: dict) -> None:
+    """Whatever is in its batch, with few tokens to choose from or all."""
+    endless = never_ending(work, tmp_path)
+    lines = ["ni na", "ni na " * 14]
+    model = fairseq_plugins.load(endless, data=work / "data")
+    generation = GenerationOptions(limited_generation(beam=2, **options))
+    together = model.translations(lines, generation)
+    lengths = [len(model.preparation.encode_source(line).split()) + 1 for line in lines]
+    assert together.cut == {number: int(1.5 * length + 10) for number, length in enumerate(lengths)}
+    if not options.get("sampling"):
+        assert together.texts == [model.translations([line], generation).texts[0] for line in lines]
+
+
 def test_sentences_longer_than_a_batch_of_the_training(work: Path, tmp_path: Path) -> None:
     state = torch.load(work / "checkpoints" / "checkpoint_best.pt", weights_only=False)
     state["cfg"]["dataset"]["max_tokens"] = 3
