@@ -59,13 +59,14 @@ class RDropCriterion(OutputCrossEntropyCriterion):
         """The summed loss of a batch, the number that gradients are divided by, and what is logged."""
         if not model.training:
             return super().forward(model, sample, reduce)
-        inputs = {name: torch.cat([value, value]) for name, value in sample["net_input"].items()}
-        target = torch.cat([sample["target"], sample["target"]])
+        # The two passes of a sentence are neighbours: fairseq's lstm wants sentences by falling length.
+        inputs = {name: value.repeat_interleave(2, dim=0) for name, value in sample["net_input"].items()}
+        target = sample["target"].repeat_interleave(2, dim=0)
         if says_its_output_layer(model) and not finds_unused_parameters(model):
             features, _ = model(**inputs, features_only=True)
             loss, nll_loss = self.of_features(model, features, target)
             weight, bias = model.decoder.output_parameters()
-            first, second = features.chunk(2)
+            first, second = features[::2], features[1::2]
             divergence = self._divergence_in_chunks(first, second, weight, bias, sample["target"])
         else:
             net_output = model(**inputs)
@@ -74,7 +75,7 @@ class RDropCriterion(OutputCrossEntropyCriterion):
                 log_probabilities.flatten(0, 1), target.flatten(), self.label_smoothing, self.padding_idx
             )
             real = sample["target"].ne(self.padding_idx)
-            divergence = (_divergence(*log_probabilities.chunk(2)) * real).sum()
+            divergence = (_divergence(log_probabilities[::2], log_probabilities[1::2]) * real).sum()
         size, logged = self.logged(sample, loss / 2, nll_loss / 2)
         return loss / 2 + self.weight / 2 * divergence, size, logged
 

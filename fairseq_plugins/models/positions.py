@@ -13,6 +13,8 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
+from ..errors import InputError
+
 
 def embedding_of_positions_options() -> type[FairseqDataclass]:
     """What positions can be asked for."""
@@ -38,11 +40,16 @@ class Positions(nn.Embedding):
         is_sinusoidal: the table is that of the transformer (Vaswani et al., 2017), and is not trained.
         shift: in training the positions of a sentence begin anywhere up to this one (Kiyono et al., 2021, "SHAPE:
             Shifted Absolute Position Embedding for Transformers").
+
+    Raises:
+        InputError: embeddings that are too small for a sinus and a cosine of two frequencies.
     """
 
     def __init__(
         self, longest: int, embed_dim: int, padding_idx: int, is_sinusoidal: bool = False, shift: int = 0
     ) -> None:
+        if is_sinusoidal and embed_dim < 4:
+            raise InputError(f"--positions sinusoidal needs embeddings of 4 numbers at least, not {embed_dim}")
         super().__init__(longest + padding_idx + 1, embed_dim, padding_idx)
         self.padding_idx: int = padding_idx
         self.max_positions = longest

@@ -132,6 +132,8 @@ class RecurrentLanguageModel(FairseqLanguageModel):
                 "this language model was trained on streams of text, whose states it carries on: "
                 "say --task streaming_language_modeling"
             )
+        if len(task.target_dictionary) != len(task.source_dictionary):
+            raise InputError("--output-dictionary-size: recurrent_lm reads and writes the same words; leave it out")
         check_layer_options(cfg, task)
         check_sizes(cfg, ("decoder_embed_dim", "decoder_hidden_size", "decoder_layers"))
         check_dropouts(cfg, DROPOUTS)

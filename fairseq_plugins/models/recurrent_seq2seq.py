@@ -403,7 +403,9 @@ def _check(cfg: RecurrentSeq2SeqConfig, task: FairseqTask) -> None:
     check_dropouts(cfg, ("dropout",))
     if cfg.embed_init_std is not None:
         check_deviation(cfg, "embed_init_std")
-    if getattr(task.cfg, "left_pad_target", False):
+    # fairseq's older tasks have their options elsewhere, and as text.
+    is_left_padded = getattr(task.cfg or getattr(task, "args", None), "left_pad_target", False)
+    if str(is_left_padded) == "True":
         raise InputError("--left-pad-target is not supported: the decoder's recurrence starts at the first position")
     check_sharing(cfg, task)
     check_layer_options(cfg, task, "encoder", "decoder")

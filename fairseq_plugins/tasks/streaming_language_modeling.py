@@ -101,9 +101,14 @@ class StreamingLanguageModelingTask(FairseqTask):
         return cls(cfg, Dictionary.load(path))
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> FairseqCriterion:
-        """Raises InputError if types that no text has would get a share of the target distribution."""
+        """Raises InputError if types that no text has would get a share of the target, or a window were read twice."""
         if getattr(cfg, "label_smoothing", 0):
             raise InputError("--label-smoothing: recurrent_lm gives <s> and <pad> no probability at all; leave it out")
+        if hasattr(cfg, "r_drop_weight"):
+            raise InputError(
+                "--criterion r_drop reads every window twice, and a stream has one state to go on from: "
+                "choose output_cross_entropy"
+            )
         return super().build_criterion(cfg, from_checkpoint)
 
     def build_generator(self, *_: Any, **__: Any) -> None:

@@ -23,10 +23,10 @@ ARCHITECTURES = ["rnnsearch_iwslt_de_en", "mc_rnn_iwslt_de_en", "dpn_iwslt_de_en
 
 
 def sample() -> dict:
-    target = pad([[5, 6, 2], [7, 8, 9, 10, 2]], "right", 1, 5)
-    previous = pad([[2, 5, 6], [2, 7, 8, 9, 10]], "right", 1, 5)
-    source = pad([[4, 9, 2], [5, 6, 7, 2]], "left", 1, 4)
-    inputs = {"src_tokens": source, "src_lengths": torch.tensor([3, 4]), "prev_output_tokens": previous}
+    target = pad([[7, 8, 9, 10, 2], [5, 6, 2]], "right", 1, 5)
+    previous = pad([[2, 7, 8, 9, 10], [2, 5, 6]], "right", 1, 5)
+    source = pad([[5, 6, 7, 2], [4, 9, 2]], "left", 1, 4)
+    inputs = {"src_tokens": source, "src_lengths": torch.tensor([4, 3]), "prev_output_tokens": previous}
     return {"net_input": inputs, "target": target, "ntokens": 8}
 
 

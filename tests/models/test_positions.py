@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.positions import Positions
 from tests.models.test_double_path import TOLERANCE, make_model
 
@@ -22,6 +23,11 @@ def test_positions_count_from_the_first_token_on(is_sinusoidal: bool) -> None:
     assert embedded[0, 1:].equal(table[:3]) and embedded[1, :2].equal(table[:2])
     assert not embedded[TOKENS == PAD].any()
     assert positions(TOKENS[:, :3], {}).equal(table[2].view(1, 1, 8)), "the last one, while decoding"
+
+
+def test_embeddings_that_are_too_small() -> None:
+    with pytest.raises(InputError, match="--positions sinusoidal needs embeddings of 4 numbers at least, not 3"):
+        Positions(10, 3, PAD, is_sinusoidal=True)
 
 
 def test_sinusoidal_positions_are_those_of_the_transformer() -> None:

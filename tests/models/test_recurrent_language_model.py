@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from fairseq_plugins.criterions.activation_regularization import ActivationRegularizedCrossEntropyCriterion
+from fairseq_plugins.criterions.output_cross_entropy import OutputCrossEntropyCriterion
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.carried_states import CarriedStates
 from fairseq_plugins.models.options import takes_layer_option
@@ -400,6 +401,17 @@ def model_of_all_parameters() -> torch.nn.Module:
 def test_options_that_cannot_be(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make_model(**options)
+
+
+def test_a_dictionary_of_fewer_words_to_write() -> None:
+    with pytest.raises(InputError, match="--output-dictionary-size: recurrent_lm reads and writes the same words"):
+        make_model(task=make_task(target_types=WORDS - 1))
+
+
+def test_label_smoothing_in_fairseq_s_own_task() -> None:
+    sample = {"net_input": {"src_tokens": torch.tensor([[4]])}, "target": torch.tensor([[5]]), "ntokens": 1}
+    with pytest.raises(InputError, match="--label-smoothing: recurrent_lm gives <s> and <pad> no probability"):
+        OutputCrossEntropyCriterion(make_task(), False, 0.1)(make_model(), sample)
 
 
 def test_states_of_another_number_of_streams() -> None:

@@ -287,6 +287,12 @@ def test_pretrained_embeddings_without_a_heading_line(side: str, tmp_path: Path)
             "--first-dilation must be at least 1, not 0",
         ),
         ({}, make_task(left_pad_target=True), "--left-pad-target is not supported"),
+        # As fairseq's older tasks have it.
+        (
+            {},
+            SimpleNamespace(**{**vars(make_task()), "cfg": None, "args": SimpleNamespace(left_pad_target="True")}),
+            "--left-pad-target is not supported",
+        ),
         ({"dropout": 1.5}, make_task(), "--dropout must be at least 0 and below 1, not 1.5"),
     ],
 )

@@ -183,6 +183,7 @@ def test_small_differences_of_validation_losses_count(running_text: Path, tmp_pa
             ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1],
             "--label-smoothing: recurrent_lm gives <s> and <pad> no probability",
         ),
+        (["--criterion", "r_drop"], "--criterion r_drop reads every window twice, and a stream has one state"),
     ],
 )
 def test_bad_input(running_text: Path, tmp_path: Path, options: list[object], message: str) -> None:
