@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
+from python_multipart.multipart import parse_options_header
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
@@ -98,9 +99,14 @@ async def read_body(request: Request, limits: Limits) -> dict[str, Any]:
     Raises:
         HTTPException: 400, 408, 413 or 415, with a sentence.
     """
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    # As Starlette reads it: two readers could find two charsets.
+    kind, parameters = parse_options_header(request.headers.get("content-type"))
+    content_type, charset = kind.decode("latin-1"), parameters.get(b"charset", b"utf-8").decode("latin-1")
     if content_type not in BODY_TYPES:
         refuse(f"Content-Type {content_type!r} is not supported; there are {', '.join(BODY_TYPES)}", 415)
+    # Starlette would decode forms by any codec of Python: punycode takes seconds, undefined fails.
+    if charset.lower() != "utf-8":
+        refuse(f"charset {charset!r} is not supported; send utf-8", 415)
     try:
         body = await asyncio.wait_for(_bounded_body(request, limits.body), limits.seconds)
     except asyncio.TimeoutError:

@@ -72,7 +72,7 @@ def test_forms_are_taken_as_well(client: TestClient) -> None:
         # As curl -d sends it: not escaped.
         {
             "content": "q=der Hündin %26 mehr&source=de&target=en".encode(),
-            "headers": {"Content-Type": "application/x-www-form-urlencoded"},
+            "headers": {"Content-Type": "application/x-www-form-urlencoded; charset=UTF-8"},
         },
     ):
         assert client.post("/translate", **request).json() == {"translatedText": "MEHR & HÜNDIN DER"}
@@ -156,6 +156,14 @@ def json_of(**values: Any) -> dict[str, Any]:
         ("POST", "/translate_file", {"files": {"file": b"a"}}, 404, "there is no /translate_file here"),
         ("POST", "/translate", {}, 415, "Content-Type '' is not supported; there are application/json"),
         ("POST", "/translate", {"content": "a", "headers": {"Content-Type": "text/plain"}}, 415, "'text/plain'"),
+        *[
+            ("POST", "/translate", {"content": b"a", "headers": {"Content-Type": f"{kind}; {charset}"}}, 415, message)
+            for kind in ("application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x")
+            for charset, message in [
+                ("charset=punycode", "charset 'punycode' is not supported; send utf-8"),
+                ('charset=utf-8; Charset="undefined"', "charset 'undefined' is not supported"),
+            ]
+        ],
         ("POST", "/translate", {"content": "", "headers": JSON}, 400, "the body is not JSON in UTF-8"),
         ("POST", "/translate", {"content": '{"q": "a",', "headers": JSON}, 400, "the body is not JSON in UTF-8"),
         ("POST", "/translate", {"content": b'{"q": "\xff"}', "headers": JSON}, 400, "the body is not JSON in UTF-8"),
