@@ -18,7 +18,7 @@ MOSES = frozenset(
 """The languages whose abbreviations, apostrophes or letters sacremoses knows."""
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1024)
 def language_code(name: str) -> str | None:
     """The code of the language that a name stands for: ``de`` of ``deu``, ``zh`` of ``cmn_Hans``; None of no language.
 

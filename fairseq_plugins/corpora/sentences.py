@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 from fairseq_plugins.languages import language_code
 
+_SIGNS = str.maketrans(dict.fromkeys("♬☉☄☇☈♨∯∮ȸȹ", "~"))
+"""Signs that pysbd writes into a text for itself: with one of the text's own it finds no sentence any more."""
 WINDOW = 2000
 """Characters that are looked at together: pysbd's time grows with the square of them for some texts."""
 
@@ -50,10 +54,14 @@ class LinesInSentences:
 
     def place(self, sentence: int) -> str:
         """Where a sentence, counted from 0, stands: ``line 3``, or ``sentence 2 of line 3`` if it has several."""
-        numbers = [len(line) // 2 for line in self.parts]
-        line, end = next((line, end) for line, end in enumerate(accumulate(numbers)) if sentence < end)
-        place = f"line {line + 1}"
-        return place if numbers[line] == 1 else f"sentence {sentence - end + numbers[line] + 1} of {place}"
+        line = bisect_right(self._ends, sentence)
+        place, count = f"line {line + 1}", len(self.parts[line]) // 2
+        return place if count == 1 else f"sentence {sentence - self._ends[line] + count + 1} of {place}"
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """The number of sentences up to each line and in it."""
+        return list(accumulate(len(line) // 2 for line in self.parts))
 
     def join(self, translations: Sequence[str]) -> list[str]:
         """The translations of all sentences as lines, with what was between the sentences."""
@@ -82,6 +90,7 @@ def _spans_of_window(window: str, language: str) -> list[tuple[int, int]]:
     from pysbd.languages import LANGUAGE_CODES
 
     code = language_code(language)
+    window = window.translate(_SIGNS)
     spans: list[tuple[int, int]] = []
     position = 0
     # A segmenter holds the text that it is at, and more than one thread may be here.

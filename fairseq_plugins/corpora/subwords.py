@@ -26,6 +26,7 @@ from fairseq_plugins.symbols import SYMBOLS
 # What a subword model uses as a mark of its own is escaped in its pieces, or decoding would take it for the mark.
 # The escape character is the last one of the first private use area: no font, no keyboard and no corpus uses it.
 _ESCAPE = "\uf8ff"
+_MOST_WORDS = 1 << 18
 
 
 class SubwordModel(ABC):
@@ -184,6 +185,9 @@ class SubwordNMTModel(SubwordModel):
         self._bpe = apply_bpe.BPE(io.StringIO(codes, newline="\n"))
 
     def encode(self, line: str) -> str:
+        # It keeps every word that it has seen; a server sees ever more.
+        if len(self._bpe.cache) > _MOST_WORDS:
+            self._bpe.cache.clear()
         pieces = self._bpe.segment_tokens(self._escape(line).split(" "))
         # A word that is often in the text may be one piece, "<s>" too, which fairseq would take for its own.
         return " ".join(f"{self.mark} ".join(piece) if piece in SYMBOLS else piece for piece in pieces)

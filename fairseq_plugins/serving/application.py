@@ -14,11 +14,11 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from ..corpora.sentences import split_sentences
 from ..errors import InputError
@@ -38,6 +38,8 @@ _POLICY = (
 _MINUTE = 60.0
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+Values = dict[str, Any]
+"""Of a request's body."""
 
 
 class Application:
@@ -74,17 +76,13 @@ class Application:
             Route("/health", self._check_health),
             Route("/metrics", self._show_metrics),
         ]
-        middleware = [Middleware(MeasuredApplication, metrics, [route.path for route in routes])]
+        handlers = {HTTPException: _show_error, Exception: _show_fault}
+        # Around it, not its middleware, which does not see the answers to faults.
+        self.asgi: ASGIApp = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
         if allowed_origins:
-            middleware.append(
-                Middleware(CORSMiddleware, allow_origins=allowed_origins, allow_headers=["*"], allow_methods=["*"])
-            )
-        self.asgi = Starlette(
-            routes=routes,
-            middleware=middleware,
-            exception_handlers={HTTPException: _show_error, Exception: _show_fault},
-            lifespan=self._lifespan,
-        )
+            origins = [origin.rstrip("/") for origin in allowed_origins]
+            self.asgi = CORSMiddleware(self.asgi, allow_origins=origins, allow_headers=["*"], allow_methods=["*"])
+        self.asgi = MeasuredApplication(self.asgi, metrics, [route.path for route in routes])
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -125,31 +123,30 @@ class Application:
     async def _show_metrics(self, _: Request) -> Response:
         return Response(self._metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    async def _detect(self, request: Request) -> Response:
-        texts = read_texts(await read_body(request, self._limits), self._limits)
+    async def _detect(self, _: Request, values: Values) -> Response:
+        texts = read_texts(values, self._limits)
         rows = await run_in_threadpool(self._models.detect, "\n".join(texts))
         return JSONResponse([{"language": code, "confidence": confidence} for code, confidence in rows])
 
-    async def _translate(self, request: Request) -> Response:
-        asked = TranslationRequest.of(await read_body(request, self._limits), self._limits)
+    async def _translate(self, request: Request, values: Values) -> Response:
+        asked = TranslationRequest.of(values, self._limits)
         detected = await run_in_threadpool(self._detected, asked) if asked.source == AUTO else None
         sources = [code for code, _ in detected] if detected else [asked.source] * len(asked.texts)
         try:
-            models = [self._models.choose(source, asked.target, asked.model) for source in sources]
+            choices = {source: self._models.choose(source, asked.target, asked.model) for source in set(sources)}
         except UnservedError as error:
             refuse(str(error))
+        models = [choices[source] for source in sources]
         parts = await run_in_threadpool(self._split, asked.texts, models)
         answers = await self._decoded(request, asked, models, parts)
         for model, text in zip(models, asked.texts, strict=True):
             self._metrics.characters.labels(model.name).inc(len(text))
-        answer = await run_in_threadpool(_answer, asked, models, parts, answers)
-        if detected:
-            rows = [{"language": code, "confidence": confidence} for code, confidence in detected]
-            answer["detectedLanguage"] = rows if asked.is_list else rows[0]
-        return JSONResponse(answer)
+        # The attention of long sentences is written as JSON for a while.
+        return await run_in_threadpool(lambda: JSONResponse(_answer(asked, models, parts, answers, detected)))
 
     def _detected(self, asked: TranslationRequest) -> list[tuple[str, float]]:
-        return [self._models.detect(text, asked.target)[0] for text in asked.texts]
+        found = {text: self._models.detect(text, asked.target, asked.model)[0] for text in set(asked.texts)}
+        return [found[text] for text in asked.texts]
 
     def _split(self, texts: Sequence[str], models: Sequence[ServedModel]) -> list[list[str]]:
         parts = [split_sentences(text, model.source) for text, model in zip(texts, models, strict=True)]
@@ -189,11 +186,12 @@ class Application:
             refuse(f"a sentence has {result.length:,} tokens, more than its model takes; end it with a full stop", 413)
         return results
 
-    def _bounded(self, endpoint: Callable[[Request], Coroutine[Any, Any, Response]]) -> Endpoint:
+    def _bounded(self, endpoint: Callable[[Request, Values], Coroutine[Any, Any, Response]]) -> Endpoint:
         async def within_limits(request: Request) -> Response:
             self._count(request.client.host if request.client else "")
+            values = await read_body(request, self._limits)
             try:
-                return await asyncio.wait_for(endpoint(request), self._limits.seconds)
+                return await asyncio.wait_for(endpoint(request, values), self._limits.seconds)
             except asyncio.TimeoutError:
                 raise HTTPException(
                     504, f"there is no answer after {self._limits.seconds:g} seconds; send less text, or try again"
@@ -245,8 +243,9 @@ def _answer(
     models: Sequence[ServedModel],
     parts: Sequence[Sequence[str]],
     results: Sequence[Sequence[TranslatedText]],
+    detected: Sequence[tuple[str, float]] | None,
 ) -> dict[str, Any]:
-    """What is sent, but for the detected languages."""
+    """What is sent."""
 
     def put_together(of_text: Sequence[str], sentences: Sequence[TranslatedText], rank: int) -> str:
         whole = list(of_text)
@@ -272,6 +271,9 @@ def _answer(
             for model, of_text, sentences in zip(models, parts, results, strict=True)
         ]
         answer["details"] = rows if asked.is_list else rows[0]
+    if detected:
+        languages = [{"language": code, "confidence": confidence} for code, confidence in detected]
+        answer["detectedLanguage"] = languages if asked.is_list else languages[0]
     return answer
 
 

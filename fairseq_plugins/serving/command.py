@@ -83,6 +83,8 @@ def main(arguments: Sequence[str]) -> None:
         log_level="warning",
         access_log=False,
         server_header=False,
+        # Anyone can name another client in a header.
+        proxy_headers=False,
         timeout_graceful_shutdown=int(options.timeout) + _GRACE,
     )
     for model in models.models:

@@ -110,7 +110,7 @@ class ServedModels:
         what = "this server" if name is None else f"the model {name!r}"
         raise UnservedError(f"{what} does not translate {source} → {target}; there are {', '.join(pairs)}")
 
-    def detect(self, text: str, target: str | None = None) -> list[tuple[str, float]]:
+    def detect(self, text: str, target: str | None = None, name: str | None = None) -> list[tuple[str, float]]:
         """How probable each language is to be a text's, in percent, the most probable one first.
 
         All languages that the detector knows compete; those that are listed are sources of models here.
@@ -118,9 +118,12 @@ class ServedModels:
         Args:
             text: any.
             target: that models have to have; None for any.
+            name: of the only model that is meant; None for any.
         """
         code = None if target is None else _known(target, self.targets)
-        sources = list(dict.fromkeys(model.source for model in self.models if code is None or model.target == code))
+        meant = [model for model in self.models if code in (None, model.target) and name in (None, model.name)]
+        # Where none is meant, choose() says so.
+        sources = list(dict.fromkeys(model.source for model in meant or self.models))
         probabilities = dict(_detector().rank(text))
         rows = [(source, round(100 * float(probabilities.get(source, 0)), 1)) for source in sources]
         return sorted(rows, key=lambda row: -row[1])

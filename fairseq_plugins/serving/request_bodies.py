@@ -18,6 +18,9 @@ from .models import AUTO
 URL_ENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 BODY_TYPES = ("application/json", URL_ENCODED, MULTIPART)
 _MOST_FIELDS = 1000
+_MOST_TEXTS = 1000
+_LONGEST_NAME = 1000
+"""Characters of a language's code, or of a model's name, which may be a path."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,8 @@ def read_texts(values: Mapping[str, Any], limits: Limits) -> list[str]:
     texts = values["q"] if isinstance(values["q"], list) else [values["q"]]
     if not texts:
         refuse("q is an empty list")
+    if len(texts) > _MOST_TEXTS:
+        refuse(f"q has {len(texts):,} texts, but a request may have {_MOST_TEXTS:,}", 413)
     for text in texts:
         if not isinstance(text, str):
             refuse("q must be a text, or a list of texts")
@@ -189,6 +194,8 @@ def _text(values: Mapping[str, Any], name: str) -> str:
         refuse(f"{name} is missing" + (f": it is a language's code, or {AUTO}" if name == "source" else ""))
     if not isinstance(value, str) or not _is_encodable(value):
         refuse(f"{name} must be a text")
+    if len(value) > _LONGEST_NAME:
+        refuse(f"{name} has {len(value):,} characters, and no name here has more than {_LONGEST_NAME:,}")
     return value
 
 

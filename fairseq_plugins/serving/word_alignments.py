@@ -51,8 +51,9 @@ def word_attention(attention: Array, target: Sequence[Word], source: Sequence[Wo
         attention: of pieces, (T + 1, S); the end comes last on both sides, and counts for no word.
         target, source: the words, and which pieces they are.
     """
-    rows = [attention[word.start : word.stop].mean(0) for word in target]
-    return np.array([[float(row[word.start : word.stop].sum()) for word in source] for row in rows])
+    rows = np.array([attention[word.start : word.stop].mean(0) for word in target], np.float64)
+    sums = np.pad(rows.cumsum(axis=1), ((0, 0), (1, 0)))
+    return sums[:, [word.stop for word in source]] - sums[:, [word.start for word in source]]
 
 
 def details(model: ExportedTranslationModel, sentence: str, translated: TranslatedText) -> dict[str, Any]:

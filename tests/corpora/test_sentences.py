@@ -55,6 +55,12 @@ def test_nothing_is_lost(text: str, language: str) -> None:
     assert all(len(sentence.splitlines()) == 1 for sentence in parts[1::2])
 
 
+@pytest.mark.parametrize("sign", "♬☉☄☇☈♨∯∮ȸȹ")
+def test_signs_of_the_splitter_are_signs_of_a_text(sign: str) -> None:
+    text = f"First one ends here. The second has a {sign} in it. Third."
+    assert split_sentences(text, "en")[1::2] == ["First one ends here.", f"The second has a {sign} in it.", "Third."]
+
+
 def test_lines_are_put_together_again() -> None:
     paragraphs = ["Es regnet.  Der Hund schläft.", "", " Ein Hund", " "]
     lines = LinesInSentences.of(paragraphs, "de")

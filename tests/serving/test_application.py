@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
+from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from fairseq_plugins.exported.beam_search import SearchOptions
 from fairseq_plugins.serving.application import Application
 from fairseq_plugins.serving.decoding_queue import DecodingQueue
 from fairseq_plugins.serving.metrics import Metrics
-from fairseq_plugins.serving.request_bodies import Limits
+from fairseq_plugins.serving.request_bodies import Limits, read_texts
 from tests.serving.fakes import FakeModel, served
 
 LIMITS = Limits(body=2000, characters=200, sentence_characters=100, alternatives=4, seconds=20)
@@ -105,6 +106,11 @@ def test_the_source_language_can_be_found_out(applications: Applications) -> Non
     # There is one model only that writes German, and it reads French.
     answer = translated(client, q="Der Hund schläft im Garten.", source="auto", target="de")
     assert answer["detectedLanguage"]["language"] == "fr" and answer["detectedLanguage"]["confidence"] < 10
+    # Of a model that is named, its own language alone competes.
+    answer = translated(client, q="Der Hund schläft im Garten.", source="auto", model="model-1")
+    assert answer["detectedLanguage"]["language"] == "fr" and answer["translatedText"]
+    answer = client.post("/translate", json={"q": "a", "source": "auto", "target": "en", "model": "none"})
+    assert answer.status_code == 400 and "there is no model 'none'" in answer.json()["error"]
     rows = client.post("/detect", json={"q": "Der Hund schläft im Garten."}).json()
     assert [row["language"] for row in rows] == ["de", "fr"] and rows[0]["confidence"] > 50
 
@@ -184,6 +190,7 @@ def json_of(**values: Any) -> dict[str, Any]:
         ("POST", "/translate", json_of(source="auto", target="xx"), 400, "target 'xx' is not supported"),
         ("POST", "/translate", json_of(model="x"), 400, "there is no model 'x'; there are model-0"),
         ("POST", "/translate", json_of(model=1), 400, "model must be a text"),
+        ("POST", "/translate", json_of(source="x" * 1001), 400, "source has 1,001 characters, and no name here has"),
         ("POST", "/translate", json_of(format="html"), 400, "format html is not supported"),
         ("POST", "/translate", json_of(format="pdf"), 400, "format must be text"),
         ("POST", "/translate", json_of(format=["text"]), 400, "format must be text"),
@@ -224,6 +231,23 @@ def test_bad_requests_are_refused(
     assert list(answer.json()) == ["error"] and message in answer.json()["error"]
     assert "\n" not in answer.json()["error"]
     assert translated(client, q="a b") == {"translatedText": "B A"}
+
+
+def test_texts_of_no_characters_are_counted() -> None:
+    with pytest.raises(HTTPException, match="q has 1,001 texts, but a request may have 1,000"):
+        read_texts({"q": [""] * 1001}, Limits())
+
+
+def test_a_body_that_does_not_arrive(applications: Applications) -> None:
+    async def slowly() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(5)
+
+    async def post(client: httpx.AsyncClient) -> httpx.Response:
+        return await client.post("/translate", content=slowly(), headers=JSON)
+
+    answer = in_one_loop(applications(limits=dataclasses.replace(LIMITS, seconds=0.05)), post)
+    assert (answer.status_code, answer.json()) == (408, {"error": "the body did not arrive within 0.05 seconds"})
 
 
 def test_a_fault_is_no_traceback_and_ends_nothing(client: TestClient) -> None:
@@ -370,16 +394,18 @@ def test_a_client_may_ask_so_often(applications: Applications, monkeypatch: pyte
 def test_what_prometheus_reads(client: TestClient) -> None:
     translated(client, q=["a", "b c"])
     client.get("/nothing")
+    client.post("/translate", **json_of(q="boom"))
     client.get("/translate")
     text = client.get("/metrics").text
     for line in (
         'fairseq_plugins_requests_total{path="/translate",status="200"} 1.0',
         'fairseq_plugins_requests_total{path="/translate",status="405"} 1.0',
+        'fairseq_plugins_requests_total{path="/translate",status="500"} 1.0',
         'fairseq_plugins_requests_total{path="other",status="404"} 1.0',
         'fairseq_plugins_characters_total{model="model-0"} 4.0',
-        "fairseq_plugins_batch_sentences_sum 2.0",
+        "fairseq_plugins_batch_sentences_sum 3.0",
         "fairseq_plugins_waiting_sentences 0.0",
-        'fairseq_plugins_request_seconds_count{path="/translate"} 2.0',
+        'fairseq_plugins_request_seconds_count{path="/translate"} 3.0',
     ):
         assert f"{line}\n" in text
 
@@ -401,7 +427,13 @@ def test_health_settings_and_the_page(applications: Applications) -> None:
 
 def test_pages_of_other_hosts_ask_where_they_may(applications: Applications) -> None:
     origin = {"Origin": "https://a.example"}
-    for allowed, expected in ([], None), (["https://a.example"], "https://a.example"), (["https://b.example"], None):
-        client = TestClient(applications(allowed_origins=allowed).asgi)
-        answer = client.post("/translate", **json_of(), headers=origin)
-        assert answer.headers.get("access-control-allow-origin") == expected
+    for allowed, expected in (
+        ([], None),
+        (["https://a.example"], "https://a.example"),
+        (["https://a.example/"], "https://a.example"),
+        (["https://b.example"], None),
+    ):
+        client = TestClient(applications(allowed_origins=allowed).asgi, raise_server_exceptions=False)
+        for q in "a", "boom":
+            answer = client.post("/translate", json=json_of(q=q)["json"], headers=origin)
+            assert answer.headers.get("access-control-allow-origin") == expected
