@@ -175,10 +175,11 @@ def _graphs_of(model: TrainedModel) -> tuple[dict[str, onnx.ModelProto], dict[st
 
     dictionary = model.source_dictionary
     if isinstance(model, TranslationModel):
-        from .translation import exported_models, graphs_of
+        from .translation import check_models, exported_models, graphs_of
 
         exported = exported_models(model.models, model.architectures)
         target = model.target_dictionary
+        check_models(exported, model.models, target.pad(), target.eos(), [len(dictionary), len(target)])
         made = graphs_of(exported, target.pad(), target.eos(), len(dictionary))
         return {"encoder": made.encoder, "step": made.step}, _facts_of_translation(model)
     if isinstance(model, LanguageModel):

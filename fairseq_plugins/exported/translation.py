@@ -90,7 +90,9 @@ class ExportedTranslationModel:
         self.padding, self.end, self.unknown = Dictionary.padding, Dictionary.end, Dictionary.unknown
         self.impossible, self.types = self.target_dictionary.impossible, len(self.target_dictionary)
         limits = folder.card.get("limits")
-        numbers = [limits.get(f"{side}_tokens") for side in ("source", "target")] if isinstance(limits, dict) else []
+        numbers: list[Any] = (
+            [limits.get(f"{side}_tokens") for side in ("source", "target")] if isinstance(limits, dict) else []
+        )
         if not numbers or not all(isinstance(number, int) and number > 0 for number in numbers):
             raise folder.damaged("limits")
         self.longest_source, self.longest_target = numbers
