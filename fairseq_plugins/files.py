@@ -78,8 +78,16 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.chmod(temporary, 0o777 & ~umask)
         if os.path.lexists(path):
             replaced = _new_directory_beside(path, ".old")
-            os.replace(path, replaced)
-            os.replace(temporary, path)
+            try:
+                os.replace(path, replaced)
+                os.replace(temporary, path)
+            except BaseException:
+                if os.path.lexists(path):
+                    with contextlib.suppress(OSError):
+                        os.rmdir(replaced)
+                else:
+                    os.replace(replaced, path)
+                raise
             shutil.rmtree(replaced)
         else:
             os.replace(temporary, path)

@@ -99,6 +99,28 @@ def test_atomic_directory_after_an_error(tmp_path: Path, error: type[BaseExcepti
     assert names(tmp_path / "folder") == ["old"]
 
 
+def test_atomic_directory_that_cannot_take_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the new folder nor the old one stays under another name."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "old").write_text("old")
+    (tmp_path / "link").symlink_to("folder")
+    with pytest.raises(OSError), atomic_directory(tmp_path / "link"):
+        pass
+    assert names(tmp_path) == ["folder", "link"]
+    replace = os.replace
+
+    def failing(source: Path, target: Path) -> None:
+        if str(source).endswith(".tmp"):
+            raise OSError("no more")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(OSError, match="no more"), atomic_directory(tmp_path / "folder"):
+        pass
+    assert names(tmp_path) == ["folder", "link"]
+    assert names(tmp_path / "folder") == ["old"]
+
+
 @pytest.mark.parametrize("is_absolute", [False, True])
 def test_atomic_directory_of_a_relative_path_is_relative(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_absolute: bool

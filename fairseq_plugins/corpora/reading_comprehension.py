@@ -36,7 +36,6 @@ from fairseq_plugins.corpora.preparation import Preparation
 from fairseq_plugins.corpora.tokenizers import Tokenizer
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
-from fairseq_plugins.scoring.answers import PUNCTUATION
 from fairseq_plugins.scoring.metrics import Outputs, References, metric_named
 from fairseq_plugins.scoring.rouge_l import f_measure
 
@@ -249,6 +248,9 @@ class _Encoding:
         answers = [[word.text for word in self._words(question.place, answer)] for answer in shown]
         if not any(answers):
             raise InputError(f"{question.place}: the question has no answer; write one or leave it out")
+        # Not at the head of the file: what translates with an exported model has no sacrebleu.
+        from fairseq_plugins.scoring.answers import PUNCTUATION
+
         uncounted = PUNCTUATION if self.steps.has_free_answers else ()
         span = nearest_span([word.text for word in words], answers, self.steps.max_answer, uncounted)
         if span.score < 1:

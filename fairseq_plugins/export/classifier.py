@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..kernels.padding import padding_mask
 from ..models.sequence_classifier import SequenceClassifier
 from ..modules.pooling import POOLINGS
-from .graphs import Input, exported_graph
+from .graphs import Input, check_form, exported_graph
 from .recurrences import with_exported_layers
 
 
@@ -52,7 +52,7 @@ def classifier_graph(model: BaseFairseqModel, architecture: str, padding: int, t
         InputError: the model reads more than one text, or more of it than words.
         GraphError: the graph depends on the sizes of its example, or does not compute what the model computes.
     """
-    if not isinstance(model, SequenceClassifier):
+    if type(model) is not SequenceClassifier:  # one that is derived from it may compute anything
         raise InputError(f"'{architecture}' has no exported form: export a classifier of single texts")
     words = model.encoder.words
     if words.characters is not None or words.context is not None or words.tags is not None:
@@ -65,4 +65,8 @@ def classifier_graph(model: BaseFairseqModel, architecture: str, padding: int, t
         return [tokens.masked_fill(torch.arange(sizes["T"]) >= lengths, padding)]
 
     exported = ExportedClassifier(model, padding).eval()
+    [tokens] = example({"B": 3, "T": 5})
+    with torch.no_grad():
+        expected = model.get_normalized_probs(model(tokens, tokens.ne(padding).sum(1)), log_probs=True)
+        check_form(exported(tokens)[0], expected)
     return exported_graph(exported, [Input("tokens", ("B", "T"), torch.int64)], ["log_probabilities"], example)

@@ -14,7 +14,7 @@ from ..corpora.pairs import PairsPreparation
 from ..corpora.preparation import PREPARATION
 from ..errors import InputError
 from ..exported.classification import CLASSIFIER
-from ..exported.folder import CARD, TEXT, is_exported, write_card
+from ..exported.folder import CARD, TEXT, check_replaceable, write_card
 from ..exported.language_model import LANGUAGE_MODEL
 from ..exported.translation import TRANSLATION
 from ..files import atomic_directory
@@ -99,11 +99,13 @@ def _compared(folder: Path) -> str:
 
 
 def check_output(folder: Path) -> None:
-    """Raises InputError for a folder that holds something else than an exported model."""
-    if folder.is_dir() and any(folder.iterdir()) and not is_exported(folder):
-        raise InputError(f"{folder}: is there already, and is no exported model; name another --output")
+    """Raises InputError for a folder that holds something else than an exported model, or that cannot be replaced."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder")
+    if Path.cwd().is_relative_to(folder.resolve()):
+        raise InputError(f"{folder}: is the folder that you are in, or around it; name another --output")
+    if folder.is_dir() and any(folder.iterdir()):
+        check_replaceable(folder)
 
 
 def check_pytorch() -> None:
@@ -147,13 +149,14 @@ def export(model: TrainedModel, output: Path, is_int8: bool = False, license: st
         license: a line of the card.
 
     Raises:
-        InputError: the model has no exported form.
+        InputError: the model has no exported form, or the folder holds something else.
         GraphError: a graph does not compute what the model computes.
     """
     from .graphs import quantized
 
+    check_output(output)
     graphs, facts = _graphs_of(model)
-    with atomic_directory(output) as folder:
+    with atomic_directory(output.resolve()) as folder:  # not a link to it
         _write_text(model.data, folder / TEXT)
         card = {**facts, **_card(model), "license": license, "weights": "float32"}
         _write_graphs(folder, graphs, card)
@@ -172,10 +175,11 @@ def _graphs_of(model: TrainedModel) -> tuple[dict[str, onnx.ModelProto], dict[st
 
     dictionary = model.source_dictionary
     if isinstance(model, TranslationModel):
-        from .translation import exported_models, graphs_of
+        from .translation import check_models, exported_models, graphs_of
 
         exported = exported_models(model.models, model.architectures)
         target = model.target_dictionary
+        check_models(exported, model.models, target.pad(), target.eos(), [len(dictionary), len(target)])
         made = graphs_of(exported, target.pad(), target.eos(), len(dictionary))
         return {"encoder": made.encoder, "step": made.step}, _facts_of_translation(model)
     if isinstance(model, LanguageModel):

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..models.double_path import DoublePathModel
 from ..modules.attention import Memory
 from ..modules.linear import Linear
-from ..modules.multi_path.contract import DecoderPath, EncoderOutput
+from ..modules.multi_path.contract import EncoderOutput
 from ..modules.multi_path.convolutional import ConvolutionalDecoderPath, ConvolutionalLayerState
 from ..modules.multi_path.gate import fuse
 from ..modules.multi_path.recurrent import RecurrentDecoderPath, RecurrentEncoderPath, RecurrentPathState
@@ -36,7 +36,7 @@ class ExportedDoublePath(ExportedModel):
         _set_weights(self.model)
         paths = self.model.encoder.paths
         for name, path in paths.items():
-            if isinstance(path, RecurrentEncoderPath):
+            if type(path) is RecurrentEncoderPath:
                 paths[name] = _RightPaddedRecurrentPath(path)
 
     def encode(self, tokens: Tensor) -> Encoded:
@@ -199,7 +199,7 @@ class _RecurrentPath:
         return flat(states[0].layers)
 
 
-_PATH_FORMS: dict[type[DecoderPath[Any]], Any] = {
+_PATH_FORMS: dict[type[nn.Module], Any] = {
     ConvolutionalDecoderPath: _ConvolutionalPath,
     SelfAttentionDecoderPath: _SelfAttentionPath,
     RecurrentDecoderPath: _RecurrentPath,
@@ -207,7 +207,6 @@ _PATH_FORMS: dict[type[DecoderPath[Any]], Any] = {
 
 
 def _path_form(path: nn.Module) -> Any:
-    for kind, form in _PATH_FORMS.items():
-        if isinstance(path, kind):
-            return form
-    raise InputError(f"a decoder path of the kind {type(path).__name__} has no exported form")
+    if type(path) not in _PATH_FORMS:
+        raise InputError(f"a decoder path of the kind {type(path).__name__} has no exported form")
+    return _PATH_FORMS[type(path)]

@@ -112,9 +112,24 @@ def check_graph(graph: onnx.ModelProto, module: nn.Module, examples: Iterable[Se
         for part, result, right in zip(session.get_outputs(), results, expected, strict=True):
             if result.shape != tuple(right.shape):
                 raise GraphError(f"{part.name} is {result.shape}, not {tuple(right.shape)}, for inputs of {shapes}")
-            difference = np.abs(result.astype(np.float64) - right.double().numpy()).max(initial=0)
-            if not difference <= _TOLERANCE * max(1, np.abs(right.double().numpy()).max(initial=0)):
+            if difference := difference_of(result, right):
                 raise GraphError(f"{part.name} differs by {difference:.2g}, for inputs of {shapes}")
+
+
+def difference_of(result: np.ndarray, expected: Tensor) -> float:
+    """The largest difference of two tensors; 0 where it may come from rounding."""
+    right = expected.double().numpy()
+    difference = np.abs(result.astype(np.float64) - right).max(initial=0)
+    return 0.0 if difference <= _TOLERANCE * max(1, np.abs(right).max(initial=0)) else float(difference)
+
+
+def check_form(result: Tensor, expected: Tensor) -> None:
+    """Raises GraphError where the exported form of a model does not give what the model gives."""
+    if difference := difference_of(result.numpy(), expected):
+        raise GraphError(
+            f"the exported form differs from the model by {difference:.2g}: most likely a layer of your own does not "
+            "compute step by step what it computes for a sequence"
+        )
 
 
 def session_of(graph: onnx.ModelProto) -> onnxruntime.InferenceSession:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..models.recurrent_language_model import RecurrentLanguageModel
 from .contract import flat, nested
-from .graphs import Input, exported_graph
+from .graphs import Input, check_form, exported_graph
 from .recurrences import with_exported_layers
 
 
@@ -52,9 +52,11 @@ def language_model_graph(model: RecurrentLanguageModel, types: int) -> onnx.Mode
         types: of its dictionary.
 
     Raises:
-        InputError: its states do not start from zeros.
+        InputError: it is no model of ours, or its states do not start from zeros.
         GraphError: the graph depends on the sizes of its example, or does not compute what the model computes.
     """
+    if type(model) is not RecurrentLanguageModel:  # one that is derived from it may compute anything
+        raise InputError(f"a language model of the kind {type(model).__name__} has no exported form")
     exported = ExportedLanguageModel(model).eval()
     starts = flat(exported.starts())
     if any(bool(start.any()) for start in starts.values()):
@@ -66,5 +68,9 @@ def language_model_graph(model: RecurrentLanguageModel, types: int) -> onnx.Mode
         tokens = torch.randint(4, types, (sizes["B"], sizes["T"]), generator=draw)
         return [tokens, *(0.5 * state.example(sizes, draw) for state in states)]
 
+    tokens, *_ = example({"B": 1, "T": 6})
+    with torch.no_grad():
+        log_probabilities, *_ = exported(tokens, *starts.values())
+        check_form(log_probabilities, model.get_normalized_probs(model(tokens), log_probs=True))
     outputs = ["log_probabilities", *(f"next.{name}" for name in starts)]
     return exported_graph(exported, [Input("tokens", ("B", "T"), torch.int64), *states], outputs, example)

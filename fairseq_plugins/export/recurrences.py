@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..errors import InputError
 from ..kernels.padding import padding_mask
 from ..modules.recurrent import torch_layers
 from ..modules.recurrent.connected import ConnectedRNN
@@ -21,6 +22,8 @@ from ..modules.recurrent.contract import RecurrentNetwork, RecurrentOutput, Recu
 from ..modules.recurrent.conventional import ConventionalRNN
 from ..modules.recurrent.dilated import DilatedRNN
 from ..modules.recurrent.hierarchical_multiscale import HierarchicalMultiscaleRNN, HierarchicalMultiscaleState
+from ..modules.recurrent.higher_order import HigherOrderRNN
+from ..modules.recurrent.multi_channel import MultiChannelRNN
 from ..modules.recurrent.recurrently_controlled import RecurrentlyControlledRNN
 from ..modules.recurrent.stack import NetworkStack, StackOutput
 from .loops import Loop, Tensors
@@ -369,10 +372,11 @@ class ExportedByStep(ExportedNetwork):
     def __init__(self, layer: RecurrentNetwork[Any], is_backward: bool = False) -> None:
         super().__init__(layer, is_backward)
         self.layer = layer
-        self.kind: Callable[..., Any] = type(layer.initial_state(0))
+        # What makes a named tuple, where the state is one.
+        self.kind: Callable[[RecurrentState], Any] = getattr(type(layer.initial_state(0)), "_make", tuple)
 
     def step_of(self, read: Tensors, state: RecurrentState) -> tuple[Tensors, RecurrentState]:
-        output, after = self.layer.step(read[0], self.kind(*state))
+        output, after = self.layer.step(read[0], self.kind(state))
         return (output,), tuple(after)
 
     def initial_state(self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None) -> RecurrentState:
@@ -380,23 +384,25 @@ class ExportedByStep(ExportedNetwork):
 
 
 def exported(layer: RecurrentNetwork[Any], is_backward: bool = False) -> ExportedNetwork:
-    """The exported form of a layer.
+    """The exported form of a layer. Those that are derived from one of ours may compute anything: their step is taken.
 
     Raises:
-        TypeError: it is of a kind that does not run step by step, and that is none of ours.
+        InputError: it is of a kind that does not run step by step, and that is none of ours.
     """
-    if isinstance(layer, RecurrentlyControlledRNN):
+    if type(layer) is RecurrentlyControlledRNN:
         form = ExportedBidirectionalRCRN if layer.bidirectional else ExportedRecurrentlyControlledRNN
         return form(layer, is_backward)
-    for kind, form_of_kind in _FORMS.items():
-        if isinstance(layer, kind):
-            return form_of_kind(layer, is_backward)
+    if type(layer) in _FORMS:
+        return _FORMS[type(layer)](layer, is_backward)
+    if not layer.is_steppable:
+        raise InputError(f"a layer of the kind {type(layer).__name__} does not run step by step: it cannot be exported")
     return ExportedByStep(layer, is_backward)
 
 
 _FORMS: dict[type[RecurrentNetwork[Any]], Callable[..., ExportedNetwork]] = {
     ConventionalRNN: ExportedConventionalRNN,
-    ConnectedRNN: ExportedConnectedRNN,
+    MultiChannelRNN: ExportedConnectedRNN,
+    HigherOrderRNN: ExportedConnectedRNN,
     HierarchicalMultiscaleRNN: ExportedHierarchicalRNN,
     DilatedRNN: ExportedDilatedRNN,
 }

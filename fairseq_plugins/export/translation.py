@@ -24,7 +24,7 @@ from ..models.double_path import DoublePathModel
 from ..models.recurrent_seq2seq import RecurrentSeq2SeqModel
 from .contract import Encoded, ExportedModel, Named, Stepped
 from .double_path import ExportedDoublePath
-from .graphs import Input, exported_graph
+from .graphs import Input, check_form, exported_graph
 from .recurrent_seq2seq import ExportedRecurrentSeq2Seq
 
 
@@ -81,13 +81,43 @@ def exported_models(models: Sequence[BaseFairseqModel], architectures: Sequence[
     """
     forms = []
     for model, architecture in zip(models, architectures, strict=True):
-        form = next((form for kind, form in _MODEL_FORMS.items() if isinstance(model, kind)), None)
-        if form is None:
+        # One that is derived from ours may compute anything.
+        if type(model) not in _MODEL_FORMS:
             raise InputError(
                 f"'{architecture}' has no exported form: export a recurrent_seq2seq or a double_path model"
             )
-        forms.append(form(model))
+        forms.append(_MODEL_FORMS[type(model)](model))
     return ExportedEnsemble(forms).eval()
+
+
+@torch.no_grad()
+def check_models(
+    exported: ExportedEnsemble, models: Sequence[BaseFairseqModel], padding: int, end: int, types: Sequence[int]
+) -> None:
+    """Compares log-probabilities of random translations with those of the models themselves.
+
+    Args:
+        exported: the exported form of the models.
+        models: in evaluation mode.
+        padding: its token.
+        end: the token of the end of a sentence.
+        types: of the source's dictionary, and of the target's.
+
+    Raises:
+        GraphError: they differ.
+    """
+    draw = torch.Generator().manual_seed(1)
+    sources, targets = (torch.randint(4, size, (3, 6), generator=draw) for size in types)
+    sources[0, 2:], sources[1:, -1], sources[0, 2], targets[:, 0] = padding, end, end, end
+    for form, model in zip(exported._models, models, strict=True):
+        logits = model(sources, sources.ne(padding).sum(1), targets)
+        expected = model.get_normalized_probs(logits, log_probs=True)
+        memory, states = form.encode(sources)
+        for place in range(targets.size(1)):
+            position = torch.tensor(place) if form.has_positions else None
+            result = form.step(targets[:, place, None], position, memory, states)
+            check_form(result.log_probabilities[:, 0], expected[:, place])
+            states = result.states
 
 
 class TranslationGraphs(NamedTuple):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ..corpora.codec import list_of_texts
 from ..corpora.dictionary import Dictionary
 from ..corpora.labelled_texts import LabelledTextsPreparation
 from .beam_search import padded
 from .folder import ExportedFolder
-from .graphs import Graph
+from .graphs import Array, Graph
 from .translation import BATCH_TOKENS, batches
 
 CLASSIFIER = "classifier"
@@ -43,8 +43,11 @@ class ExportedClassifier:
         self.folder = folder
         self.preparation = LabelledTextsPreparation.load(folder.text)
         self.dictionary = Dictionary.load(folder.text / self.preparation.dictionaries()[0])
-        self.labels: list[str] = folder.card["labels"]
         self._graph = Graph(folder.path / "classifier.onnx", threads)
+        self.labels: list[str] = folder.card.get("labels", [])
+        [row] = self._scores([[Dictionary.unknown]])
+        if not isinstance(self.labels, list) or [*map(type, self.labels)] != [str] * len(row):
+            raise folder.damaged("labels")
 
     @classmethod
     def load(cls, path: str | Path, threads: int | None = None) -> ExportedClassifier:
@@ -64,9 +67,12 @@ class ExportedClassifier:
         predictions: list[Prediction | None] = [None] * len(numbers)
         places = [place for place, tokens in enumerate(numbers) if tokens]
         for batch in batches(places, [len(tokens) for tokens in numbers], BATCH_TOKENS):
-            tokens = padded([numbers[place] for place in batch], Dictionary.padding)
-            scores = self._graph.run({"tokens": tokens})["log_probabilities"].numpy()
-            for place, row in zip(batch, scores, strict=True):
+            for place, row in zip(batch, self._scores([numbers[place] for place in batch]), strict=True):
                 by_label = dict(zip(self.labels, row.tolist(), strict=True))
                 predictions[place] = Prediction(self.labels[int(row.argmax())], by_label)
         return predictions
+
+    def _scores(self, numbers: Sequence[Sequence[int]]) -> Array:
+        """Log-probabilities of the classes (texts, classes), of the tokens of each text."""
+        tokens = padded(numbers, Dictionary.padding)
+        return cast(Array, self._graph.run({"tokens": tokens})["log_probabilities"].numpy())

@@ -50,22 +50,14 @@ class ExportedFolder:
             InputError: it is not there, no exported model or one of another kind, newer than this version, or damaged.
         """
         path = Path(path)
-        card = path / CARD
-        try:
-            content = json.loads(card.read_text(encoding="utf-8"))
-        except (FileNotFoundError, NotADirectoryError):
-            raise InputError(f"{card}: no such file; give a folder that 'fairseq-plugins export' wrote") from None
-        except ValueError as error:
-            raise InputError(f"{card}: damaged ({error}); {_REMEDY}") from None
-        version = content.get("format") if isinstance(content, dict) else None
-        if not isinstance(version, int) or not isinstance(content.get("files"), dict):
-            raise InputError(f"{card}: not the card of an exported model; {_REMEDY}")
+        card, content = path / CARD, _card_of(path)
+        version = content["format"]
         if version != FORMAT:
             age = "newer" if version > FORMAT else "older"
             remedy = "install a newer fairseq-plugins" if version > FORMAT else _REMEDY
             raise InputError(f"{card}: of format {version}, {age} than {FORMAT}, which this version reads; {remedy}")
-        if kind is not None and content.get("kind") != kind:
-            raise InputError(f"{path}: a model of the kind '{content.get('kind')}', not '{kind}'")
+        if kind is not None and content["kind"] != kind:
+            raise InputError(f"{path}: a model of the kind '{content['kind']}', not '{kind}'")
         for name, facts in content["files"].items():
             file = path / name
             if not file.resolve().is_relative_to(path.resolve()):
@@ -81,10 +73,46 @@ class ExportedFolder:
         """Where the preparation of the text lies."""
         return self.path / TEXT
 
+    def damaged(self, name: str) -> InputError:
+        """The error that an entry of the card cannot be used."""
+        return InputError(f"{self.path / CARD}: '{name}' is missing or damaged; {_REMEDY}")
+
 
 def is_exported(path: str | Path) -> bool:
-    """Whether a folder holds an exported model."""
+    """Whether a folder has what may be the card of an exported model."""
     return (Path(path) / CARD).is_file()
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raises InputError for a folder that is no exported model, or that has files of somebody's own beside it: all of
+    it is going to be deleted."""
+    try:
+        content = _card_of(folder)
+    except InputError:
+        raise InputError(f"{folder}: is there already, and is no exported model; name another --output") from None
+    written = {folder / name for name in (CARD, *content["files"])}
+    for path in sorted(folder.rglob("*")):
+        if path not in written and (path.is_symlink() or not path.is_dir()):
+            raise InputError(f"{path}: not of the exported model, which is replaced as a whole; name another --output")
+
+
+def _card_of(folder: Path) -> dict[str, Any]:
+    """What ``model.json`` says, of whatever format. Raises InputError where it is not there, or no card."""
+    card = folder / CARD
+    try:
+        content = json.loads(card.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{card}: no such file; give a folder that 'fairseq-plugins export' wrote") from None
+    except ValueError as error:
+        raise InputError(f"{card}: damaged ({error}); {_REMEDY}") from None
+    kinds = {"format": int, "kind": str, "files": dict}
+    if (
+        not isinstance(content, dict)
+        or not all(isinstance(content.get(name), kind) for name, kind in kinds.items())
+        or not all(isinstance(facts, dict) for facts in content["files"].values())
+    ):
+        raise InputError(f"{card}: not the card of an exported model; {_REMEDY}")
+    return content
 
 
 def write_card(folder: Path, card: Mapping[str, Any]) -> None:

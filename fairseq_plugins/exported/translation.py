@@ -89,9 +89,13 @@ class ExportedTranslationModel:
         self.source_dictionary, self.target_dictionary = Dictionary.load(source), Dictionary.load(target)
         self.padding, self.end, self.unknown = Dictionary.padding, Dictionary.end, Dictionary.unknown
         self.impossible, self.types = self.target_dictionary.impossible, len(self.target_dictionary)
-        self.longest_source, self.longest_target = (
-            int(folder.card["limits"][name]) for name in ("source_tokens", "target_tokens")
+        limits = folder.card.get("limits")
+        numbers: list[Any] = (
+            [limits.get(f"{side}_tokens") for side in ("source", "target")] if isinstance(limits, dict) else []
         )
+        if not numbers or not all(isinstance(number, int) and number > 0 for number in numbers):
+            raise folder.damaged("limits")
+        self.longest_source, self.longest_target = numbers
         self._encoder, self._step = (Graph(folder.path / f"{name}.onnx", threads) for name in ("encoder", "step"))
         self._has_position = "position" in self._step.inputs
         self._states = [name for name in self._step.outputs if name.startswith(_NEXT)]

@@ -8,7 +8,7 @@ import torch
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.export.classifier import ExportedClassifier, classifier_graph
 from fairseq_plugins.export.contract import flat
-from fairseq_plugins.export.language_model import ExportedLanguageModel
+from fairseq_plugins.export.language_model import ExportedLanguageModel, language_model_graph
 from fairseq_plugins.models.sequence_classifier import SequenceClassifier, SequenceClassifierConfig
 from tests.models.labelled import PAD, batch, labelled_task
 from tests.models.tasks import WORDS, build_architecture, make_task
@@ -53,3 +53,16 @@ def test_what_cannot_be_exported() -> None:
         classifier_graph(classifier(character_hidden_size=3), "sequence_classifier", PAD, WORDS)
     with pytest.raises(InputError, match="'sequence_ranker' has no exported form: export a classifier of single texts"):
         classifier_graph(torch.nn.Linear(1, 1), "sequence_ranker", PAD, WORDS)
+    derived = classifier()
+    derived.__class__ = type("Derived", (SequenceClassifier,), {})
+    with pytest.raises(InputError, match="'derived' has no exported form"):
+        classifier_graph(derived, "derived", PAD, WORDS)
+    with pytest.raises(InputError, match="a language model of the kind Derived has no exported form"):
+        language_model_graph(derived, WORDS)  # type: ignore[arg-type]
+
+
+def test_what_the_exported_form_does_not_compute_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, forward = classifier(), SequenceClassifier.forward
+    monkeypatch.setattr(SequenceClassifier, "forward", lambda *arguments: 2 * forward(*arguments))
+    with pytest.raises(InputError, match="the exported form differs from the model by"):
+        classifier_graph(model, "sequence_classifier", PAD, WORDS)

@@ -8,10 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairseq_plugins.errors import InputError
 from fairseq_plugins.export.recurrences import ExportedByStep, exported, with_exported_layers
 from fairseq_plugins.kernels import BACKEND_VARIABLE
 from fairseq_plugins.modules import RecurrentStack
-from fairseq_plugins.modules.recurrent.contract import RecurrentNetwork
+from fairseq_plugins.modules.recurrent.contract import RecurrentNetwork, RecurrentOutput
+from fairseq_plugins.modules.recurrent.conventional import ConventionalRNN, ConventionalState
+from fairseq_plugins.modules.recurrent.recurrently_controlled import RecurrentlyControlledRNN
 from fairseq_plugins.modules.recurrent.registry import RECURRENT_KINDS, recurrent_kind
 
 LENGTHS = [7, 3, 0, 1, 5]
@@ -100,6 +103,34 @@ class Leaky(RecurrentNetwork[tuple[Tensor]]):
 def test_a_layer_of_ones_own_runs_by_its_step() -> None:
     form = exported(Leaky())
     assert isinstance(form, ExportedByStep)
+    [row] = form.step(torch.zeros(1, 4), (torch.tensor([[8.0, 6.0, 4.0, 2.0]]),))[0]
+    assert row.tolist() == [4, 3, 2, 1]
     result = form(torch.ones(3, 2, 4), torch.tensor([3, 1]))
     assert result.output[:, :, 0].tolist() == [[1, 1], [1.5, 0], [1.75, 0]]
     assert [row.tolist() for row in result.state[0][:, 0].split(1)] == [[1.75], [1.0]]
+
+
+class Doubled(ConventionalRNN):
+    """A user's own, derived from one of ours."""
+
+    def forward(self, *args: Any, **keywords: Any) -> RecurrentOutput:
+        return super().forward(*args, **keywords)._replace(output=2 * super().forward(*args, **keywords).output)
+
+    def step(self, x: Tensor, state: ConventionalState) -> tuple[Tensor, ConventionalState]:
+        output, state = super().step(x, state)
+        return 2 * output, state
+
+
+class InBothDirections(RecurrentlyControlledRNN):
+    """The same, of a layer that does not run step by step."""
+
+
+@torch.no_grad()
+def test_a_derived_layer_is_not_taken_for_the_one_that_it_is_derived_from() -> None:
+    layer = Doubled(6, 4).eval()
+    form = exported(layer)
+    assert isinstance(form, ExportedByStep)
+    x, lengths = torch.randn(7, 5, 6), torch.tensor(LENGTHS)
+    torch.testing.assert_close(form(x, lengths).output, layer(x, lengths).output)
+    with pytest.raises(InputError, match="InBothDirections does not run step by step: it cannot be exported"):
+        exported(InBothDirections(6, 4, bidirectional=True))

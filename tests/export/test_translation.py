@@ -10,7 +10,11 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.export.translation import exported_models
+from fairseq_plugins.export.translation import check_models, exported_models
+from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqModel
+from fairseq_plugins.modules.multi_path.self_attention import SelfAttentionDecoderPath
+from fairseq_plugins.modules.recurrent.contract import RecurrentOutput
+from fairseq_plugins.modules.recurrent.conventional import ConventionalRNN
 from tests.models.tasks import WORDS, build_architecture, make_task
 
 RECURRENT = {
@@ -62,6 +66,11 @@ def scored(model: BaseFairseqModel, sources: Tensor, targets: Tensor) -> tuple[T
     return log_probabilities.unflatten(0, targets.shape[:2]), extra["attn"][0].unflatten(0, targets.shape[:2])
 
 
+def compare(models: list[BaseFairseqModel], architectures: list[str]) -> None:
+    """As an export does it."""
+    check_models(exported_models(models, architectures), models, 1, 2, [WORDS, WORDS])
+
+
 @torch.no_grad()
 def check(models: list[BaseFairseqModel], architectures: list[str]) -> None:
     """Decodes hypotheses that change places from step to step."""
@@ -91,15 +100,51 @@ def check(models: list[BaseFairseqModel], architectures: list[str]) -> None:
 
 @pytest.mark.parametrize(("architecture", "options"), MODELS)
 def test_steps_are_the_models(architecture: str, options: dict[str, Any]) -> None:
-    check([make(architecture, options)], [architecture])
+    model = make(architecture, options)
+    check([model], [architecture])
+    compare([model], [architecture])
 
 
 def test_an_ensemble_is_the_mean_of_its_models() -> None:
     names = ["dpn_iwslt_de_en", "mc_rnn_iwslt_de_en"]
-    check([make(names[0], BOTH_PATHS), make(names[1], RECURRENT, seed=2)], names)
+    models = [make(names[0], BOTH_PATHS), make(names[1], RECURRENT, seed=2)]
+    check(models, names)
+    compare(models, names)
 
 
 def test_other_models_are_refused() -> None:
     model = build_architecture("transformer_iwslt_de_en", make_task())
     with pytest.raises(InputError, match="'transformer_iwslt_de_en' has no exported form"):
         exported_models([model], ["transformer_iwslt_de_en"])
+
+
+class Reversed(RecurrentSeq2SeqModel):
+    """A user's own, derived from one of ours."""
+
+
+class Halved(SelfAttentionDecoderPath):
+    """The same, of a path."""
+
+
+class DoubledSequences(ConventionalRNN):
+    """A layer of a user's own, whose step does something else."""
+
+    def forward(self, *args: Any, **keywords: Any) -> RecurrentOutput:
+        result = super().forward(*args, **keywords)
+        return result._replace(output=2 * result.output)
+
+
+def test_what_is_derived_from_ours_is_refused_or_compared() -> None:
+    model = make("rnnsearch_iwslt_de_en", RECURRENT)
+    model.__class__ = Reversed
+    with pytest.raises(InputError, match="'reversed' has no exported form"):
+        exported_models([model], ["reversed"])
+    model = make("double_path", BOTH_PATHS)
+    model.decoder.paths["san"].__class__ = Halved
+    with pytest.raises(InputError, match="a decoder path of the kind Halved has no exported form"):
+        compare([model], ["double_path"])
+    model = make("recurrent_seq2seq", {**RECURRENT, "encoder_recurrent_layer": "lstm"})
+    compare([model], ["recurrent_seq2seq"])
+    model.encoder.stack.layers[0].__class__ = DoubledSequences
+    with pytest.raises(InputError, match="the exported form differs from the model by .*: most likely a layer of your"):
+        compare([model], ["recurrent_seq2seq"])

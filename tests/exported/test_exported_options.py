@@ -80,13 +80,49 @@ def test_options_of_export(
     assert text == ["bin/dict.de.txt", "bin/dict.en.txt", "preparation.json"]
 
 
-def test_an_output_that_is_something_else(tmp_path: Path) -> None:
+def test_an_output_that_is_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is there already, and is no exported model; name another --output"):
         command.check_output(tmp_path)
     with pytest.raises(InputError, match="is a file; name a folder"):
         command.check_output(tmp_path / "file")
     command.check_output(tmp_path / "new")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(InputError, match="is the folder that you are in, or around it; name another --output"):
+        command.check_output(Path())
+
+
+def test_only_an_exported_model_is_replaced(tmp_path: Path) -> None:
+    model, output = Model(tmp_path / "data"), tmp_path / "exported"
+    (tmp_path / "link").symlink_to(output)
+
+    def export(path: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(command, "_graphs_of", lambda model: ({"step": graph()}, {"kind": "translation"}))
+            command.export(model, path)  # type: ignore[arg-type]
+
+    export(tmp_path / "link")
+    export(tmp_path / "link")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "exported", "link"]
+    own = output / "text" / "own"
+    for make in (lambda: own.write_text("mine"), lambda: own.symlink_to(tmp_path), own.mkdir):
+        make()
+        is_folder = own.is_dir() and not own.is_symlink()
+        if is_folder:
+            (own / "file").touch()
+        with pytest.raises(InputError, match="own.*: not of the exported model, which is replaced as a whole; name"):
+            export(output)
+        if is_folder:
+            (own / "file").unlink()
+            own.rmdir()
+        else:
+            own.unlink()
+    card = json.loads((output / "model.json").read_text(encoding="utf-8"))
+    for change in {"format": "pt"}, {"kind": None}, {"files": {"step.onnx": "x"}}:
+        (output / "model.json").write_text(json.dumps({**card, **change}), encoding="utf-8")
+        with pytest.raises(InputError, match="exported: is there already, and is no exported model"):
+            export(output)
 
 
 def test_an_old_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:

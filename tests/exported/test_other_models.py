@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -68,3 +69,8 @@ def test_a_classifier(classifier: tuple[Path, Path], tmp_path: Path) -> None:  #
             np.testing.assert_allclose(list(one.log_probabilities.values()), right.log_probabilities, atol=1e-5)
     with pytest.raises(InputError, match="a model of the kind 'classifier', not 'translation'"):
         ExportedTranslationModel.load(tmp_path / "exported")
+    card = json.loads((tmp_path / "exported" / "model.json").read_text(encoding="utf-8"))
+    for labels in None, card["labels"][1:], [1] * len(card["labels"]):
+        (tmp_path / "exported" / "model.json").write_text(json.dumps({**card, "labels": labels}), encoding="utf-8")
+        with pytest.raises(InputError, match="'labels' is missing or damaged; export the model again"):
+            exported.load(tmp_path / "exported")

@@ -209,6 +209,11 @@ def test_a_folder_that_cannot_be_used(copy: Path, tmp_path: Path) -> None:
     assert "model.json: damaged" in refusal(copy)
     (copy / "model.json").write_text("[]", encoding="utf-8")
     assert "not the card of an exported model" in refusal(copy)
+    write(files={**card["files"], "encoder.onnx": "x"})
+    assert "not the card of an exported model" in refusal(copy)
+    for limits in None, [], {}, {"source_tokens": "a", "target_tokens": 9}, {"source_tokens": 9, "target_tokens": 0}:
+        write(limits=limits)
+        assert "model.json: 'limits' is missing or damaged; export the model again" in refusal(copy)
     write()
     graph = copy / "step.onnx"
     content = graph.read_bytes()
