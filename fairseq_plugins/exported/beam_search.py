@@ -165,7 +165,9 @@ def search(
     rows = sentences[:, None]
     written = np.full((len(sources), 1, 1), decoder.end)
     scores = np.zeros((len(sources), 1, 0), np.float32)  # summed up to each token
-    attention: Array | None = None
+    # Of each step, and in which row of it a hypothesis was: to copy all at each step takes the square of the length.
+    attention: list[Array] = []
+    paths = np.zeros((len(sources), 1, 0), np.int64)
     is_ignored = np.zeros((len(sources), beam), bool)
     candidates = min(2 * beam, decoder.types)
     step = 0
@@ -190,8 +192,7 @@ def search(
         best_tokens = np.take_along_axis(next_tokens.reshape(count, -1), best, 1)
 
         if need_attention and chosen.attention is not None:
-            latest = chosen.attention[:, :, None]
-            attention = latest if attention is None else np.concatenate([attention, latest], axis=2)
+            attention.append(chosen.attention.reshape(count * hypotheses, -1))
         is_end = (best_tokens == decoder.end) & (best_scores != -np.inf)
         is_end[:, :beam] &= ~is_ignored
         for sentence, candidate in np.argwhere(is_end[:, :beam]):
@@ -203,8 +204,9 @@ def search(
             log_probabilities = np.append(scores[sentence, row], total)
             log_probabilities[1:] -= scores[sentence, row]
             seen = None
-            if attention is not None:
-                seen = attention[sentence, row, :, : len(sources[sentences[sentence]])].copy()
+            if attention:
+                path, length = [*paths[sentence, row], sentence * hypotheses + row], len(sources[sentences[sentence]])
+                seen = np.stack([latest[place, :length] for latest, place in zip(attention, path, strict=True)])
             score = float(total) / (step + 1) ** options.length_penalty
             tokens = written[sentence, row, 1:].tolist()
             of_sentence.append(Hypothesis(tokens, score, log_probabilities, seen))
@@ -221,8 +223,9 @@ def search(
         added = np.take_along_axis(best_tokens[kept], active, 1)[..., None]
         written = np.concatenate([written[places], added], axis=2)
         scores = np.concatenate([scores[places], np.take_along_axis(best_scores[kept], active, 1)[..., None]], axis=2)
-        attention = None if attention is None else attention[places]
         rows = kept[:, None] * hypotheses + parents
+        if attention:
+            paths = np.concatenate([paths[places], rows[..., None]], axis=2)
         sentences = sentences[kept]
         if len(kept) < count and len(kept):
             memory = decoder.keep(memory, kept)

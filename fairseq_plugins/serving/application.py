@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import math
 import time
 from collections import Counter
@@ -36,6 +37,7 @@ _POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _MINUTE = 60.0
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Values = dict[str, Any]
@@ -141,8 +143,8 @@ class Application:
         answers = await self._decoded(request, asked, models, parts)
         for model, text in zip(models, asked.texts, strict=True):
             self._metrics.characters.labels(model.name).inc(len(text))
-        # The attention of long sentences is written as JSON for a while.
-        return await run_in_threadpool(lambda: JSONResponse(_answer(asked, models, parts, answers, detected)))
+        content = await run_in_threadpool(lambda: rendered(_answer(asked, models, parts, answers, detected)))
+        return Response(content, media_type="application/json")
 
     def _detected(self, asked: TranslationRequest) -> list[tuple[str, float]]:
         found = {text: self._models.detect(text, asked.target, asked.model)[0] for text in set(asked.texts)}
@@ -236,6 +238,16 @@ async def _while_connected(request: Request, work: asyncio.Future[Any]) -> None:
     finally:
         disconnected.cancel()
         work.cancel()
+
+
+def rendered(value: Any) -> str:
+    """JSON, put together by a list of numbers or texts at a time, while which no other thread can go on: the attention
+    of long sentences takes seconds."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_ENCODER.encode(name)}:{rendered(part)}" for name, part in value.items()) + "}"
+    if isinstance(value, list) and value and isinstance(value[0], list | dict):
+        return "[" + ",".join(map(rendered, value)) + "]"
+    return _ENCODER.encode(value)
 
 
 def _answer(

@@ -10,11 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from fairseq_plugins.exported.beam_search import SearchOptions
-from fairseq_plugins.serving.application import Application
+from fairseq_plugins.serving.application import Application, rendered
 from fairseq_plugins.serving.decoding_queue import DecodingQueue
 from fairseq_plugins.serving.metrics import Metrics
 from fairseq_plugins.serving.request_bodies import Limits, read_texts
@@ -94,6 +96,16 @@ def test_details_are_those_of_each_sentence(client: TestClient) -> None:
     assert second["segments"] == ["", "Nein.", ""]
     listed = translated(client, q=["Ja."], details="true")["details"]
     assert [row["gaps"] for row in listed] == [["", ""]]
+
+
+def nested(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Lists and dictionaries of them."""
+    return st.lists(parts, max_size=3) | st.dictionaries(st.text(), parts, max_size=3)
+
+
+@given(st.recursive(st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(), nested))
+def test_answers_are_json(value: Any) -> None:
+    assert json.loads(rendered(value)) == value
 
 
 def test_the_source_language_can_be_found_out(applications: Applications) -> None:
