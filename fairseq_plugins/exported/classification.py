@@ -43,6 +43,7 @@ class ExportedClassifier:
         self.folder = folder
         self.preparation = LabelledTextsPreparation.load(folder.text)
         self.dictionary = Dictionary.load(folder.text / self.preparation.dictionaries()[0])
+        self.preparation.encode("")  # a tokenizer that is not installed shows now
         self._graph = Graph(folder.path / "classifier.onnx", threads)
         self.labels: list[str] = folder.card.get("labels", [])
         [row] = self._scores([[Dictionary.unknown]])

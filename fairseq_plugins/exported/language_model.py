@@ -35,6 +35,7 @@ class ExportedLanguageModel:
         self.folder = folder
         self.preparation = RunningTextPreparation.load(folder.text)
         self.dictionary = Dictionary.load(folder.text / self.preparation.dictionaries()[0])
+        self.preparation.decode(self.preparation.encode(""))  # a tokenizer that is not installed shows now
         self._graph = Graph(folder.path / "language_model.onnx", threads)
 
     @classmethod

@@ -96,6 +96,9 @@ class ExportedTranslationModel:
         if not numbers or not all(isinstance(number, int) and number > 0 for number in numbers):
             raise folder.damaged("limits")
         self.longest_source, self.longest_target = numbers
+        # A tokenizer that is not installed shows now, not at the first sentence.
+        self.preparation.encode_source("")
+        self.preparation.detokenize_target(self.preparation.decode_target(""))
         self._encoder, self._step = (Graph(folder.path / f"{name}.onnx", threads) for name in ("encoder", "step"))
         self._has_position = "position" in self._step.inputs
         self._states = [name for name in self._step.outputs if name.startswith(_NEXT)]
