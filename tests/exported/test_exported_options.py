@@ -13,8 +13,10 @@ from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.export import command
+from fairseq_plugins.exported import graphs
 from fairseq_plugins.exported.beam_search import SearchOptions
 from fairseq_plugins.exported.command_line import search_options
+from fairseq_plugins.exported.graphs import Graph
 
 
 def test_options_of_beam_search() -> None:
@@ -54,6 +56,19 @@ def graph() -> onnx.ModelProto:
         [weight],
     )
     return helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def test_threads_are_those_that_the_process_may_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnx.save(graph(), tmp_path / "graph.onnx")
+    monkeypatch.setattr(graphs, "available_cpus", lambda: 3)
+
+    def threads(given: int | None = None) -> int:
+        return Graph(tmp_path / "graph.onnx", given)._session.get_session_options().intra_op_num_threads
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert threads() == 3
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert (threads(), threads(1)) == (2, 1)
 
 
 @pytest.mark.parametrize("is_int8", [False, True])
