@@ -60,7 +60,7 @@ def test_a_classifier(classifier: tuple[Path, Path], tmp_path: Path) -> None:  #
     export(trained, tmp_path / "exported")
     model = exported.load(tmp_path / "exported")
     assert isinstance(model, ExportedClassifier)
-    texts = ["the baker bakes bread", "", "who sings"]
+    texts = ["the baker bakes bread", "", "who sings", "<pad>", "who <pad> sings"]
     expected, result = trained.predictions_of(texts, BatchOptions()), model.classify(texts)
     assert result[1] is None and expected[1] is None
     for one, right in zip(result, expected, strict=True):
