@@ -14,7 +14,7 @@ from ..corpora.dictionary import Dictionary
 from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
 from ..symbols import UNKNOWN
-from .beam_search import Chosen, Hypothesis, SearchOptions, Step, search
+from .beam_search import Chosen, Hypothesis, SearchOptions, Step, check_lengths, search
 from .folder import ExportedFolder
 from .graphs import Array, Graph, Value, rows_of
 
@@ -159,8 +159,10 @@ class ExportedTranslationModel:
 
         Raises:
             TypeError: ``lines`` is one text, or one of them is no text.
+            InputError: translations have to be longer than the model makes them.
         """
         options = options or SearchOptions()
+        check_lengths(options.min_len, options.max_len_a, options.max_len_b, self.longest_target)
         pieces = [self.preparation.encode_source(line) for line in list_of_texts("translate", lines)]
         numbers = [self.source_dictionary.encode(line) for line in pieces]
         results = [

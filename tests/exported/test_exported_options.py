@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -25,9 +27,28 @@ def test_options_of_beam_search() -> None:
     assert search_options(5, []) == (SearchOptions(), False)
     with pytest.raises(InputError, match="beam is 0: give a whole number from 1 on"):
         search_options(0, [])
-    for options in {"beam": 2.5}, {"no_repeat_ngram_size": -1}, {"length_penalty": float("nan")}:
-        with pytest.raises(InputError, match="is (2.5|-1|nan): give a (whole|finite) number"):
-            SearchOptions(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"beam": 2.5}, "beam is 2.5: give a whole number from 1 on"),
+        ({"beam": True}, "beam is True: give a whole number from 1 on"),
+        ({"no_repeat_ngram_size": -1}, "no-repeat-ngram-size is -1: give a whole number from 0 on"),
+        ({"length_penalty": math.nan}, "length-penalty is nan: give a number from -10 to 10"),
+        ({"length_penalty": 1000}, "length-penalty is 1000: give a number from -10 to 10"),
+        ({"length_penalty": -1000}, "length-penalty is -1000: give a number from -10 to 10"),
+        ({"max_len_a": math.nan}, "max-len-a is nan: give a number from 0 to 1000"),
+        ({"max_len_a": math.inf}, "max-len-a is inf: give a number from 0 to 1000"),
+        ({"max_len_b": -1}, "max-len-b is -1: give a whole number from 0 on"),
+        ({"min_len": 14}, "min-len is 14, but a translation of one word has 13 tokens at most; raise max-len-b"),
+        ({"unknown_penalty": math.nan}, "unknown-penalty is nan: give a number from -1000 on"),
+        ({"unknown_penalty": -math.inf}, "unknown-penalty is -inf: give a number from -1000 on"),
+    ],
+)
+def test_numbers_that_cannot_be(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=f"^{sentence}$"):
+        SearchOptions(**options)
 
 
 class Model:
