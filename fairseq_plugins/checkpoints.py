@@ -24,6 +24,7 @@ from . import extensions, register
 from .command_parser import CommandParser
 from .corpora.dictionary import dictionary_symbols
 from .errors import InputError, nearest
+from .exported.folder import use_of
 from .files import atomic_file, checksum_of_lines
 from .symbols import SPECIAL_SYMBOLS
 
@@ -44,9 +45,13 @@ def checkpoints_of(path: str | Path) -> list[Path]:
 
 
 def require_checkpoint(path: Path) -> None:
-    """Raises InputError where there is no such file; a training that was not validated has no best checkpoint."""
+    """Raises InputError where there is no such file: a training that was not validated has no best checkpoint, and an
+    exported model has none at all."""
     if path.is_file():
         return
+    folder = path.parent.parent
+    if path == checkpoint_of(folder) and (use := use_of(folder)) is not None:
+        raise InputError(f"{folder}: an exported model, and no checkpoint; {use}")
     last = path.with_name("checkpoint_last.pt")
     has_last = path.name == "checkpoint_best.pt" and last.is_file()
     hint = f"; there is none where no epoch was validated: name {last}" if has_last else ""

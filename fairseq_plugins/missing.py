@@ -13,7 +13,7 @@ EXTRAS = {
     "filelock": "layers",
     "torch": "layers",
     "fairseq": "train",
-    "langcodes": "train",
+    "langcodes": "runtime",
     "lxml": "train",
     "nltk": "train",
     "omegaconf": "train",
@@ -22,14 +22,14 @@ EXTRAS = {
     "onnxscript": "export",
     "pytrec_eval": "train",
     "rapidfuzz": "train",
-    "regex": "train",
+    "regex": "runtime",
     "rouge_score": "train",
     "sacrebleu": "train",
-    "sacremoses": "train",
+    "sacremoses": "runtime",
     "scipy": "train",
-    "sentencepiece": "train",
+    "sentencepiece": "runtime",
     "sklearn": "train",
-    "subword_nmt": "train",
+    "subword_nmt": "runtime",
     "tqdm": "train",
     "language_data": "serve",
     "multipart": "serve",
@@ -48,7 +48,7 @@ EXTRAS = {
     "snakemake": "workflow",
     "shtab": "train",
 }
-"""What is imported → the extra of this package that brings it."""
+"""What is imported → the smallest extra of this package that brings it."""
 
 
 @contextlib.contextmanager
@@ -70,5 +70,6 @@ def explain_missing_packages() -> Iterator[None]:
 def remedy(extra: str) -> str:
     """How an extra is installed."""
     if IS_CHECKOUT:
-        return "run scripts/install.sh" + ("" if extra in ("layers", "train", "report") else f" --extras {extra}")
+        is_default = extra in ("layers", "runtime", "train", "report")
+        return "run scripts/install.sh" + ("" if is_default else f" --extras {extra}")
     return f"pip install 'fairseq-plugins[{extra}]'"

@@ -22,6 +22,7 @@ from fairseq_plugins.checkpoints import (
     updates,
 )
 from fairseq_plugins.errors import InputError
+from fairseq_plugins.exported.folder import write_card
 from tests.commands import run_command, train_in_process
 from tests.conftest import TranslationData
 
@@ -84,6 +85,20 @@ def test_a_truncated_checkpoint_is_named(fraction: float, zipped: bool, tmp_path
     truncate(tmp_path / "a.pt", fraction)
     with pytest.raises(InputError, match=r"a\.pt: truncated, or not a checkpoint$"):
         read_checkpoint(tmp_path / "a.pt")
+
+
+def test_an_exported_model_is_no_checkpoint(tmp_path: Path) -> None:
+    for kind, use in {
+        "translation": "run fairseq-plugins translate {}",
+        "language_model": r"in Python fairseq_plugins.exported.load\('{}'\) has perplexity and sample",
+        "classifier": r"in Python fairseq_plugins.exported.load\('{}'\) has classify",
+    }.items():
+        write_card(tmp_path, {"kind": kind})
+        sentence = f"^{tmp_path}: an exported model, and no checkpoint; {use.format(tmp_path)}$"
+        with pytest.raises(InputError, match=sentence):
+            require_checkpoint(checkpoint_of(tmp_path))
+    with pytest.raises(InputError, match=r"b\.pt: no such checkpoint$"):
+        require_checkpoint(tmp_path / "a" / "b.pt")
 
 
 def test_what_is_no_checkpoint_is_named(tmp_path: Path) -> None:

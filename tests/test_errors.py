@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_plugins.errors import INTERRUPTED, InputError, last_words, report_input_errors, system_error
+from fairseq_plugins.missing import EXTRAS
 from tests.commands import CHECKOUT, run_command
 
 
@@ -210,3 +211,11 @@ def test_where_nothing_is_installed(tmp_path: Path) -> None:
         finished = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
         assert finished.returncode == 1
         assert re.fullmatch(r"error: fairseq is not installed for .*: run scripts/install.sh.*\n", finished.stderr)
+
+
+def test_the_smallest_extra_is_named() -> None:
+    """What an exported model needs asks for nothing that trains."""
+    [runtime] = re.findall(r"(?s)\nruntime = \[(.*?)\]", (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = re.findall(r'"([\w-]+)[^"]*"', runtime)
+    assert "sacremoses" in packages
+    assert {EXTRAS[package.replace("-", "_")] for package in packages} == {"runtime"}

@@ -8,13 +8,12 @@ import math
 import torch
 
 from ..errors import InputError
+from ..exported.language_model import LEAST_TEMPERATURE
 from ..symbols import padding_words
 from .language_model import LanguageModel
 
 logger = logging.getLogger(__name__)
 
-LEAST_TEMPERATURE = 1e-6
-"""Long before it the most probable token is drawn as good as always; not far below it the range of float32 ends."""
 SEEDS = range(-(1 << 63), 1 << 64)
 """What PyTorch's generators take."""
 

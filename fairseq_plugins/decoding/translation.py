@@ -32,7 +32,15 @@ from ..checkpoints import checkpoints_of
 from ..corpora.codec import Word, list_of_texts
 from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
-from ..exported.beam_search import check_whole_numbers
+from ..exported.beam_search import (
+    LENGTH_FACTORS,
+    LENGTH_PENALTIES,
+    UNKNOWN_PENALTIES,
+    check_lengths,
+    check_range,
+    check_whole_numbers,
+)
+from ..exported.language_model import LEAST_TEMPERATURE
 from ..patches.unknown_words import replacing_unknown_words
 from ..symbols import END
 from .trained_model import (
@@ -278,7 +286,7 @@ class TranslationModel(TrainedModel):
             the number of a sentence, in no particular order, and its best hypothesis
         """
         generation = options.generation
-        check_generation(generation)
+        check_generation(generation, min(model.max_decoder_positions() for model in self.models))
         language_model = self._language_model(generation)
         batches = options.batches.fitted(dataset, SET_TOKENS if sources is None else SOURCE_TOKENS)
         for model in (*self.models, *language_model):
@@ -389,11 +397,15 @@ def _attention(models: Sequence[BaseFairseqModel], is_needed: bool) -> Iterator[
             module.need_attn = True
 
 
-def check_generation(generation: GenerationConfig) -> None:
-    """Raises InputError where numbers of beam search cannot be."""
-    check_whole_numbers(generation, beam=1, nbest=1, no_repeat_ngram_size=0)
-    if not math.isfinite(generation.lenpen):
-        raise InputError(f"lenpen is {generation.lenpen}: give a finite number; 1 leaves lengths as they are")
+def check_generation(generation: GenerationConfig, longest: int) -> None:
+    """Raises InputError where numbers of beam search cannot be; ``longest`` is that of a model's translations, their
+    end counted."""
+    check_whole_numbers(generation, beam=1, nbest=1, no_repeat_ngram_size=0, max_len_b=0, min_len=0)
+    check_range(generation, "lenpen", LENGTH_PENALTIES)
+    check_range(generation, "max_len_a", LENGTH_FACTORS)
+    check_range(generation, "unkpen", UNKNOWN_PENALTIES)
+    check_range(generation, "temperature", (LEAST_TEMPERATURE, math.inf))
+    check_lengths(generation.min_len, generation.max_len_a, generation.max_len_b, longest)
 
 
 def limited_generation(**options: Any) -> GenerationConfig:

@@ -24,15 +24,13 @@ class ExportedClassifier(nn.Module):
 
     model: Any
 
-    def __init__(self, model: SequenceClassifier, padding: int) -> None:
+    def __init__(self, model: SequenceClassifier) -> None:
         super().__init__()
         self.model = with_exported_layers(model)
-        self.padding = padding
 
-    def forward(self, tokens: Tensor) -> tuple[Tensor]:
-        """tokens (B, T), padded on the right, at least one each -> (B, classes)."""
+    def forward(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor]:
+        """tokens (B, T), padded on the right, and how many each text has (B,), at least one -> (B, classes)."""
         encoder = self.model.encoder
-        lengths = tokens.ne(self.padding).sum(dim=1)
         x = encoder.stack(encoder.projection(encoder.words(tokens, lengths)), lengths).output
         padding = padding_mask(lengths, x.size(0))
         pooled = torch.cat([POOLINGS[name](x, padding)[0] for name in self.model.poolings], dim=-1)
@@ -40,7 +38,7 @@ class ExportedClassifier(nn.Module):
 
 
 def classifier_graph(model: BaseFairseqModel, architecture: str, padding: int, types: int) -> onnx.ModelProto:
-    """The graph of a classifier, checked: ``tokens`` (B, T) -> ``log_probabilities`` (B, classes).
+    """The graph of a classifier, checked: ``tokens`` (B, T) and ``lengths`` (B,) -> ``log_probabilities`` (B, classes).
 
     Args:
         model: in evaluation mode.
@@ -61,12 +59,13 @@ def classifier_graph(model: BaseFairseqModel, architecture: str, padding: int, t
     def example(sizes: Mapping[str, int]) -> list[Tensor]:
         draw = torch.Generator().manual_seed(1)
         tokens = torch.randint(4, types, (sizes["B"], sizes["T"]), generator=draw)
-        lengths = torch.randint(1, sizes["T"] + 1, (sizes["B"], 1), generator=draw)
-        return [tokens.masked_fill(torch.arange(sizes["T"]) >= lengths, padding)]
+        lengths = torch.randint(1, sizes["T"] + 1, (sizes["B"],), generator=draw)
+        return [tokens.masked_fill(torch.arange(sizes["T"]) >= lengths[:, None], padding), lengths]
 
-    exported = ExportedClassifier(model, padding).eval()
-    [tokens] = example({"B": 3, "T": 5})
+    exported = ExportedClassifier(model).eval()
+    tokens, lengths = example({"B": 3, "T": 5})
     with torch.no_grad():
-        expected = model.get_normalized_probs(model(tokens, tokens.ne(padding).sum(1)), log_probs=True)
-        check_form(exported(tokens)[0], expected)
-    return exported_graph(exported, [Input("tokens", ("B", "T"), torch.int64)], ["log_probabilities"], example)
+        expected = model.get_normalized_probs(model(tokens, lengths), log_probs=True)
+        check_form(exported(tokens, lengths)[0], expected)
+    inputs = [Input("tokens", ("B", "T"), torch.int64), Input("lengths", ("B",), torch.int64)]
+    return exported_graph(exported, inputs, ["log_probabilities"], example)

@@ -18,6 +18,11 @@ import numpy as np
 from ..errors import InputError
 from .graphs import Array, Value
 
+# Beyond these powers of a length are no numbers any more, and log-probabilities say nothing beside the penalty.
+LENGTH_PENALTIES = -10.0, 10.0
+LENGTH_FACTORS = 0.0, 1000.0
+UNKNOWN_PENALTIES = -1000.0, math.inf
+
 
 @dataclass(frozen=True)
 class SearchOptions:
@@ -28,7 +33,7 @@ class SearchOptions:
         length_penalty: above 1 favours longer translations (``--lenpen``).
         no_repeat_ngram_size: of so many tokens no sequence comes twice; 0 for no limit (``--no-repeat-ngram-size``).
         max_len_a, max_len_b: a translation has at most a times as many tokens as its source, end included, and b more.
-        min_len: of a translation, the end included (``--min-len``).
+        min_len: tokens of a translation, the end not included (``--min-len``).
         unknown_penalty: what is taken off the log-probability of an unknown word (``--unkpen``).
 
     Raises:
@@ -44,9 +49,11 @@ class SearchOptions:
     unknown_penalty: float = 0.0
 
     def __post_init__(self) -> None:
-        check_whole_numbers(self, beam=1, no_repeat_ngram_size=0)
-        if not math.isfinite(self.length_penalty):
-            raise InputError(f"length-penalty is {self.length_penalty}: give a finite number; 1 leaves lengths alone")
+        check_whole_numbers(self, beam=1, no_repeat_ngram_size=0, max_len_b=0, min_len=0)
+        check_range(self, "length_penalty", LENGTH_PENALTIES)
+        check_range(self, "max_len_a", LENGTH_FACTORS)
+        check_range(self, "unknown_penalty", UNKNOWN_PENALTIES)
+        check_lengths(self.min_len, self.max_len_a, self.max_len_b)
 
     def limit(self, source_tokens: int, longest: int) -> int:
         """The tokens that a translation may have, its end not counted.
@@ -62,8 +69,33 @@ def check_whole_numbers(options: object, **least: int) -> None:
     """Raises InputError where a field of options is no whole number, or below the least that it may be."""
     for name, smallest in least.items():
         value = getattr(options, name)
-        if not isinstance(value, int) or value < smallest:
+        if not isinstance(value, int) or isinstance(value, bool) or value < smallest:
             raise InputError(f"{name.replace('_', '-')} is {value}: give a whole number from {smallest} on")
+
+
+def check_range(options: object, name: str, bounds: tuple[float, float]) -> None:
+    """Raises InputError where a field of options is no number between two, which may be too."""
+    value, (least, most) = getattr(options, name), bounds
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not least <= value <= most:
+        end = "on" if most == math.inf else f"to {most:g}"
+        raise InputError(f"{name.replace('_', '-')} is {value}: give a number from {least:g} {end}")
+
+
+def check_lengths(least: int, max_len_a: float, max_len_b: int, longest: float = math.inf) -> None:
+    """Raises InputError where a translation has to be longer than it may be.
+
+    Args:
+        least: tokens of a translation, its end not counted.
+        max_len_a, max_len_b: see :class:`SearchOptions`.
+        longest: translation that the model makes, its end counted.
+    """
+    of_a_word = int(max_len_a * 2 + max_len_b)  # and its end
+    if least > of_a_word:
+        raise InputError(
+            f"min-len is {least}, but a translation of one word has {of_a_word} tokens at most; raise max-len-b"
+        )
+    if least >= longest:
+        raise InputError(f"min-len is {least}, but the model writes no more than {longest - 1:g} tokens; lower it")
 
 
 class Hypothesis(NamedTuple):

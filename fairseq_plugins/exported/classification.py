@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
 
+import numpy as np
+
 from ..corpora.codec import list_of_texts
 from ..corpora.dictionary import Dictionary
 from ..corpora.labelled_texts import LabelledTextsPreparation
@@ -43,6 +45,7 @@ class ExportedClassifier:
         self.folder = folder
         self.preparation = LabelledTextsPreparation.load(folder.text)
         self.dictionary = Dictionary.load(folder.text / self.preparation.dictionaries()[0])
+        self.preparation.encode("")  # a tokenizer that is not installed shows now
         self._graph = Graph(folder.path / "classifier.onnx", threads)
         self.labels: list[str] = folder.card.get("labels", [])
         [row] = self._scores([[Dictionary.unknown]])
@@ -74,5 +77,6 @@ class ExportedClassifier:
 
     def _scores(self, numbers: Sequence[Sequence[int]]) -> Array:
         """Log-probabilities of the classes (texts, classes), of the tokens of each text."""
-        tokens = padded(numbers, Dictionary.padding)
-        return cast(Array, self._graph.run({"tokens": tokens})["log_probabilities"].numpy())
+        # A text may say "<pad>", so that its length cannot be seen in its tokens.
+        feed = {"tokens": padded(numbers, Dictionary.padding), "lengths": np.array([*map(len, numbers)])}
+        return cast(Array, self._graph.run(feed)["log_probabilities"].numpy())

@@ -83,6 +83,18 @@ def is_exported(path: str | Path) -> bool:
     return (Path(path) / CARD).is_file()
 
 
+def use_of(folder: Path) -> str | None:
+    """What runs the exported model in a folder, for a message; None where there is none."""
+    try:
+        kind = _card_of(folder)["kind"]
+    except (InputError, OSError):
+        return None
+    if kind == "translation":
+        return f"run fairseq-plugins translate {folder}"
+    functions = "classify" if kind == "classifier" else "perplexity and sample"
+    return f"in Python fairseq_plugins.exported.load('{folder}') has {functions}"
+
+
 def check_replaceable(folder: Path) -> None:
     """Raises InputError for a folder that is no exported model, or that has files of somebody's own beside it: all of
     it is going to be deleted."""

@@ -11,6 +11,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from ..cpus import available_cpus, named_threads
 from ..errors import InputError
 
 Array = NDArray[Any]
@@ -23,7 +24,7 @@ class Graph:
 
     Args:
         path: the file.
-        threads: that compute; None for one a core.
+        threads: that compute; None for those of ``OMP_NUM_THREADS``, or one a core that the process may use.
 
     Raises:
         InputError: it cannot be read.
@@ -31,7 +32,7 @@ class Graph:
 
     def __init__(self, path: Path, threads: int | None = None) -> None:
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or len(os.sched_getaffinity(0))
+        options.intra_op_num_threads = threads or named_threads() or available_cpus()
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         # Threads that wait for work take time from whoever shares the machine.

@@ -18,6 +18,8 @@ from .graphs import Array, Graph, Value, as_value
 
 LANGUAGE_MODEL = "language_model"
 """The kind of these models, in the card."""
+LEAST_TEMPERATURE = 1e-6
+"""Long before it the most probable token is drawn as good as always; not far below it the range of float32 ends."""
 WINDOW = 70
 """Tokens that are read at once; no result depends on it."""
 
@@ -35,6 +37,7 @@ class ExportedLanguageModel:
         self.folder = folder
         self.preparation = RunningTextPreparation.load(folder.text)
         self.dictionary = Dictionary.load(folder.text / self.preparation.dictionaries()[0])
+        self.preparation.decode(self.preparation.encode(""))  # a tokenizer that is not installed shows now
         self._graph = Graph(folder.path / "language_model.onnx", threads)
 
     @classmethod
@@ -83,8 +86,16 @@ class ExportedLanguageModel:
         Raises:
             InputError: a number that cannot be, or a prompt that cannot be read.
         """
-        if tokens < 1 or seed < 0 or not 0 < temperature < math.inf or (top_k is not None and top_k < 1):
-            raise InputError("tokens and top-k are at least 1, the seed is at least 0, and the temperature is above 0")
+        if (
+            tokens < 1
+            or seed < 0
+            or not LEAST_TEMPERATURE <= temperature < math.inf
+            or (top_k is not None and top_k < 1)
+        ):
+            raise InputError(
+                "tokens and top-k are at least 1, the seed is at least 0, and the temperature is at least "
+                f"{LEAST_TEMPERATURE}"
+            )
         written = self._numbers(prompt, "the prompt")[:-1] if prompt else []
         draw = np.random.default_rng(seed)
         scores, states = self._read(np.array([[Dictionary.end, *written]]), self._start())

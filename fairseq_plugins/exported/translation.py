@@ -14,7 +14,7 @@ from ..corpora.dictionary import Dictionary
 from ..corpora.pairs import PairsPreparation
 from ..errors import InputError
 from ..symbols import UNKNOWN
-from .beam_search import Chosen, Hypothesis, SearchOptions, Step, search
+from .beam_search import Chosen, Hypothesis, SearchOptions, Step, check_lengths, search
 from .folder import ExportedFolder
 from .graphs import Array, Graph, Value, rows_of
 
@@ -96,6 +96,9 @@ class ExportedTranslationModel:
         if not numbers or not all(isinstance(number, int) and number > 0 for number in numbers):
             raise folder.damaged("limits")
         self.longest_source, self.longest_target = numbers
+        # A tokenizer that is not installed shows now, not at the first sentence.
+        self.preparation.encode_source("")
+        self.preparation.detokenize_target(self.preparation.decode_target(""))
         self._encoder, self._step = (Graph(folder.path / f"{name}.onnx", threads) for name in ("encoder", "step"))
         self._has_position = "position" in self._step.inputs
         self._states = [name for name in self._step.outputs if name.startswith(_NEXT)]
@@ -156,8 +159,10 @@ class ExportedTranslationModel:
 
         Raises:
             TypeError: ``lines`` is one text, or one of them is no text.
+            InputError: translations have to be longer than the model makes them.
         """
         options = options or SearchOptions()
+        check_lengths(options.min_len, options.max_len_a, options.max_len_b, self.longest_target)
         pieces = [self.preparation.encode_source(line) for line in list_of_texts("translate", lines)]
         numbers = [self.source_dictionary.encode(line) for line in pieces]
         results = [

@@ -22,7 +22,7 @@ from fairseq.dataclass.configs import GenerationConfig
 import fairseq_plugins
 from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.decoding.prepared_data import PreparedData
-from fairseq_plugins.decoding.translation import Generated, GenerationOptions, limited_generation
+from fairseq_plugins.decoding.translation import Generated, GenerationOptions, check_generation, limited_generation
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import translate
 from tests.commands import CHECKOUT, output_lines, run_command
@@ -136,12 +136,30 @@ def test_copies_translate_as_the_model_does(work: Path) -> None:
         ({"beam": -1}, "beam is -1: give a whole number from 1 on"),
         ({"beam": 2.5}, "beam is 2.5: give a whole number from 1 on"),
         ({"no_repeat_ngram_size": -1}, "no-repeat-ngram-size is -1: give a whole number from 0 on"),
-        ({"length_penalty": math.nan}, "lenpen is nan: give a finite number"),
+        ({"beam": True}, "beam is True: give a whole number from 1 on"),
+        ({"length_penalty": math.nan}, "lenpen is nan: give a number from -10 to 10"),
     ],
 )
 def test_numbers_that_cannot_be(options: dict[str, Any], sentence: str, work: Path) -> None:
     with pytest.raises(InputError, match=f"^{sentence}"):
         fairseq_plugins.load(work).translate(["ni na"], **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"max_len_a": math.inf}, "max-len-a is inf: give a number from 0 to 1000"),
+        ({"unkpen": -math.inf}, "unkpen is -inf: give a number from -1000 on"),
+        ({"max_len_b": -1}, "max-len-b is -1: give a whole number from 0 on"),
+        ({"min_len": 201}, "min-len is 201, but a translation of one word has 200 tokens at most; raise max-len-b"),
+        ({"min_len": 9, "longest": 9}, "min-len is 9, but the model writes no more than 8 tokens; lower it"),
+        ({"temperature": 1e-320}, "temperature is 1e-320: give a number from 1e-06 on"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, Any], sentence: str) -> None:
+    longest = options.pop("longest", 1024)
+    with pytest.raises(InputError, match=f"^{sentence}$"):
+        check_generation(GenerationConfig(**options), longest)
 
 
 def never_ending(work: Path, folder: Path, by: float = 40) -> Path:

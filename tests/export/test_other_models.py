@@ -13,7 +13,7 @@ from fairseq_plugins.models.sequence_classifier import SequenceClassifier, Seque
 from tests.models.labelled import PAD, batch, labelled_task
 from tests.models.tasks import WORDS, build_architecture, make_task
 
-ROWS = [[4, 5, 6, 7], [8], [9, 10]]
+ROWS = [[4, 5, 6, 7], [8], [9, 10], [PAD], [4, PAD, 5]]  # a text may say "<pad>"
 
 
 @pytest.mark.parametrize("kind", ["lstm", "mc_rnn", "dilated_rnn"])
@@ -44,7 +44,7 @@ def classifier(**options: object) -> SequenceClassifier:
 def test_a_classifier(options: dict[str, object]) -> None:
     model = classifier(**options)
     tokens, lengths = batch(ROWS, more_padding=1)
-    [scores] = ExportedClassifier(model, PAD)(tokens)
+    [scores] = ExportedClassifier(model)(tokens, lengths)
     torch.testing.assert_close(scores, torch.log_softmax(model(tokens, lengths), dim=-1), atol=1e-5, rtol=1e-4)
 
 

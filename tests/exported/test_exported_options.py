@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -13,8 +15,10 @@ from fairseq_plugins.corpora.pairs import PairsPreparation
 from fairseq_plugins.decoding.prepared_data import PreparedData
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.export import command
+from fairseq_plugins.exported import graphs
 from fairseq_plugins.exported.beam_search import SearchOptions
 from fairseq_plugins.exported.command_line import search_options
+from fairseq_plugins.exported.graphs import Graph
 
 
 def test_options_of_beam_search() -> None:
@@ -23,9 +27,28 @@ def test_options_of_beam_search() -> None:
     assert search_options(5, []) == (SearchOptions(), False)
     with pytest.raises(InputError, match="beam is 0: give a whole number from 1 on"):
         search_options(0, [])
-    for options in {"beam": 2.5}, {"no_repeat_ngram_size": -1}, {"length_penalty": float("nan")}:
-        with pytest.raises(InputError, match="is (2.5|-1|nan): give a (whole|finite) number"):
-            SearchOptions(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"beam": 2.5}, "beam is 2.5: give a whole number from 1 on"),
+        ({"beam": True}, "beam is True: give a whole number from 1 on"),
+        ({"no_repeat_ngram_size": -1}, "no-repeat-ngram-size is -1: give a whole number from 0 on"),
+        ({"length_penalty": math.nan}, "length-penalty is nan: give a number from -10 to 10"),
+        ({"length_penalty": 1000}, "length-penalty is 1000: give a number from -10 to 10"),
+        ({"length_penalty": -1000}, "length-penalty is -1000: give a number from -10 to 10"),
+        ({"max_len_a": math.nan}, "max-len-a is nan: give a number from 0 to 1000"),
+        ({"max_len_a": math.inf}, "max-len-a is inf: give a number from 0 to 1000"),
+        ({"max_len_b": -1}, "max-len-b is -1: give a whole number from 0 on"),
+        ({"min_len": 14}, "min-len is 14, but a translation of one word has 13 tokens at most; raise max-len-b"),
+        ({"unknown_penalty": math.nan}, "unknown-penalty is nan: give a number from -1000 on"),
+        ({"unknown_penalty": -math.inf}, "unknown-penalty is -inf: give a number from -1000 on"),
+    ],
+)
+def test_numbers_that_cannot_be(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=f"^{sentence}$"):
+        SearchOptions(**options)
 
 
 class Model:
@@ -54,6 +77,19 @@ def graph() -> onnx.ModelProto:
         [weight],
     )
     return helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def test_threads_are_those_that_the_process_may_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnx.save(graph(), tmp_path / "graph.onnx")
+    monkeypatch.setattr(graphs, "available_cpus", lambda: 3)
+
+    def threads(given: int | None = None) -> int:
+        return Graph(tmp_path / "graph.onnx", given)._session.get_session_options().intra_op_num_threads
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert threads() == 3
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert (threads(), threads(1)) == (2, 1)
 
 
 @pytest.mark.parametrize("is_int8", [False, True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from fairseq_plugins.export.scores import development_scores
 from fairseq_plugins.exported.beam_search import SearchOptions
 from fairseq_plugins.exported.folder import write_card
 from fairseq_plugins.exported.translation import ExportedTranslationModel, batches
+from fairseq_plugins.missing import explain_missing_packages
 from fairseq_plugins.scoring.bleu import bleu
 from tests.commands import run_command
 
@@ -221,6 +223,15 @@ def test_a_folder_that_cannot_be_used(copy: Path, tmp_path: Path) -> None:
     assert "step.onnx: damaged, its checksum is another one; export the model again" in refusal(copy)
     graph.unlink()
     assert "step.onnx: missing; export the model again" in refusal(copy)
+
+
+def test_a_tokenizer_that_is_missing_shows_when_the_model_is_loaded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in "subword_nmt", "subword_nmt.apply_bpe":
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match="subword_nmt is not installed for .*"), explain_missing_packages():
+        exported.load(folder)
 
 
 def test_text_that_cannot_be_translated(model: ExportedTranslationModel) -> None:
