@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from fairseq_plugins.languages import language_code
 
-_SIGNS = str.maketrans(dict.fromkeys("♬☉☄☇☈♨∯∮ȸȹ", "~"))
+_SIGNS = str.maketrans(dict.fromkeys("∯∮ᓰᓱᓳᓴᓷᓸ⎋♨☝✂⌬ȸȹ☉☈☇☄♬♭☏ƪ♟♝", "♦"))
 """Signs that pysbd writes into a text for itself: with one of the text's own it finds no sentence any more."""
 WINDOW = 2000
 """Characters that are looked at together: pysbd's time grows with the square of them for some texts."""

@@ -185,9 +185,9 @@ class SubwordNMTModel(SubwordModel):
         self._bpe = apply_bpe.BPE(io.StringIO(codes, newline="\n"))
 
     def encode(self, line: str) -> str:
-        # It keeps every word that it has seen; a server sees ever more.
+        # It keeps every word that it has seen; a server sees ever more. Another thread may be reading the old one.
         if len(self._bpe.cache) > _MOST_WORDS:
-            self._bpe.cache.clear()
+            self._bpe.cache = {}
         pieces = self._bpe.segment_tokens(self._escape(line).split(" "))
         # A word that is often in the text may be one piece, "<s>" too, which fairseq would take for its own.
         return " ".join(f"{self.mark} ".join(piece) if piece in SYMBOLS else piece for piece in pieces)

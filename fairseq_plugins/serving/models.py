@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -154,8 +155,10 @@ def _known(code: str, codes: Sequence[str]) -> str | None:
     """The one of the codes that stands for the same language."""
     if code in codes:
         return code
-    short = language_code(code)
-    return short if short in codes else None
+    # Only the language itself, de of de-AT: langcodes keeps all names that it is asked about, and clients make them up.
+    language = re.split("[-_]", code)[0]
+    short = language_code(language) if len(language) <= 3 else None
+    return next((known for known in (language, short) if known in codes), None)
 
 
 @functools.cache

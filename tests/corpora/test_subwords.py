@@ -11,6 +11,7 @@ from fairseq.tokenizer import tokenize_line
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from fairseq_plugins.corpora import subwords
 from fairseq_plugins.corpora.subwords import SUBWORD_MODELS, SubwordModel, learn_subwords
 from fairseq_plugins.errors import InputError
 
@@ -153,3 +154,13 @@ def test_more_subwords_than_lines_are_warned_of(tmp_path: Path, capsys: pytest.C
         learn_subwords("subword-nmt", size, [tmp_path / "text"], ["de"], tmp_path / str(size))
         warning = f"warning: {size:,} subwords for {len(lines):,} lines"
         assert (warning in capsys.readouterr().out) == is_warned
+
+
+def test_words_are_not_kept_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subwords, "_MOST_WORDS", 20)
+    kind = SUBWORD_MODELS["subword-nmt"]
+    kind.learn(training_lines(), SIZES["subword-nmt"], tmp_path / "model")
+    model = kind(tmp_path / "model")
+    words = [f"word{number}" for number in range(100)]
+    assert [model.decode(model.encode(word)) for word in words] == words
+    assert len(model._bpe.cache) <= 21
