@@ -127,8 +127,8 @@ def check_form(result: Tensor, expected: Tensor) -> None:
     """Raises GraphError where the exported form of a model does not give what the model gives."""
     if difference := difference_of(result.numpy(), expected):
         raise GraphError(
-            f"the exported form differs from the model by {difference:.2g}: most likely a layer of your own does not "
-            "compute step by step what it computes for a sequence"
+            f"the exported form differs from the model by {difference:.2g}: most likely a layer of your own computes "
+            "something else in its forward than in its step or stepper"
         )
 
 

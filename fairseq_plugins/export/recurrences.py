@@ -372,15 +372,23 @@ class ExportedByStep(ExportedNetwork):
     def __init__(self, layer: RecurrentNetwork[Any], is_backward: bool = False) -> None:
         super().__init__(layer, is_backward)
         self.layer = layer
+        start = layer.initial_state(1)
         # What makes a named tuple, where the state is one.
-        self.kind: Callable[[RecurrentState], Any] = getattr(type(layer.initial_state(0)), "_make", tuple)
+        self.kind: Callable[[Sequence[Tensor]], Any] = getattr(type(start), "_make", tuple)
+        self.shapes = [part.shape[1:] for part in start]
 
     def step_of(self, read: Tensors, state: RecurrentState) -> tuple[Tensors, RecurrentState]:
-        output, after = self.layer.step(read[0], self.kind(state))
-        return (output,), tuple(after)
+        parts, rows = iter(state), read[0].size(0)
+        before = [read[0].new_zeros(rows, *shape) if 0 in shape else next(parts) for shape in self.shapes]
+        output, after = self.layer.step(read[0], self.kind(before))
+        return (output,), self._with_width(after)
 
     def initial_state(self, batch_size: int, h0: Tensor | None = None, c0: Tensor | None = None) -> RecurrentState:
-        return tuple(self.layer.initial_state(batch_size, h0, c0))
+        return self._with_width(self.layer.initial_state(batch_size, h0, c0))
+
+    def _with_width(self, state: RecurrentState) -> RecurrentState:
+        # ONNX has no use for tensors of no width.
+        return tuple(part for part, shape in zip(state, self.shapes, strict=True) if 0 not in shape)
 
 
 def exported(layer: RecurrentNetwork[Any], is_backward: bool = False) -> ExportedNetwork:

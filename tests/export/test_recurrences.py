@@ -127,10 +127,11 @@ class InBothDirections(RecurrentlyControlledRNN):
 
 @torch.no_grad()
 def test_a_derived_layer_is_not_taken_for_the_one_that_it_is_derived_from() -> None:
-    layer = Doubled(6, 4).eval()
-    form = exported(layer)
-    assert isinstance(form, ExportedByStep)
-    x, lengths = torch.randn(7, 5, 6), torch.tensor(LENGTHS)
-    torch.testing.assert_close(form(x, lengths).output, layer(x, lengths).output)
+    for cell, parts in ("lstm", 2), ("gru", 1):
+        layer = Doubled(6, 4, cell).eval()
+        form = exported(layer)
+        assert isinstance(form, ExportedByStep) and len(form.initial_state(1)) == parts
+        x, lengths = torch.randn(7, 5, 6), torch.tensor(LENGTHS)
+        torch.testing.assert_close(form(x, lengths).output, layer(x, lengths).output)
     with pytest.raises(InputError, match="InBothDirections does not run step by step: it cannot be exported"):
         exported(InBothDirections(6, 4, bidirectional=True))
