@@ -49,6 +49,8 @@ EXTRAS = {
     "shtab": "train",
 }
 """What is imported → the smallest extra of this package that brings it."""
+_TEXT_TOOLS = ("langcodes", "regex", "sacremoses", "sentencepiece", "subword_nmt")
+"""Trainings need them too, before anything else that they lack."""
 
 
 @contextlib.contextmanager
@@ -64,7 +66,14 @@ def explain_missing_packages() -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
             raise
-        raise InputError(f"{package} is not installed for {sys.executable}: {remedy(EXTRAS[package])}") from error
+        raise InputError(f"{package} is not installed for {sys.executable}: {_remedies(package)}") from error
+
+
+def _remedies(package: str) -> str:
+    extra = EXTRAS[package]
+    if package not in _TEXT_TOOLS or IS_CHECKOUT:
+        return remedy(extra)
+    return f"{remedy('train')}, or {remedy(extra)} for exported models alone"
 
 
 def remedy(extra: str) -> str:
