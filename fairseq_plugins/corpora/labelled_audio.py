@@ -39,6 +39,7 @@ SPLITS = ("train", "valid", "test")
 SAMPLES, WINDOWS = ".samples", ".windows.npy"
 """The ends of a split's files in ``bin/``."""
 _NAME = re.compile(r"[^\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029\ud800-\udfff]+")
+"""Names that fit into a line of ``raw/*.recording``, beside a tab."""
 _BLOCK = 256
 """Recordings that are read together, so that a corpus of any size fits into memory."""
 _LONGEST_WINDOW = 60

@@ -86,11 +86,10 @@ def windows_of(samples: np.ndarray, window: int) -> list[int]:
 
 
 def _without_quiet_windows(samples: np.ndarray, window: int) -> np.ndarray:
-    kept = {*windows_of(samples, window)}
-    quiet = [start for start in range(0, len(samples) - window + 1, window) if start not in kept]
-    return (
-        np.delete(samples, [place for start in quiet for place in range(start, start + window)]) if quiet else samples
-    )
+    is_kept = np.ones(len(samples), dtype=bool)
+    for start in {*range(0, len(samples) - window + 1, window)}.difference(windows_of(samples, window)):
+        is_kept[start : start + window] = False
+    return samples[is_kept]
 
 
 def write_voices(folder: Path, recordings: int, rate: int, voices: int = 4, seconds: float = 1.0) -> None:

@@ -52,11 +52,15 @@ class OutputCrossEntropyCriterion(FairseqCriterion):
     ) -> tuple[Tensor, int, dict[str, Any]]:
         """The summed loss of a batch (without ``reduce`` each token's), the number that gradients are divided by, and
         what is logged."""
-        if self.label_smoothing and hasattr(getattr(model, "decoder", None), "impossible"):
-            raise InputError("--label-smoothing: recurrent_lm gives <s> and <pad> no probability at all; leave it out")
+        self.check_smoothing(model)
         if not reduce or not says_its_output_layer(model) or finds_unused_parameters(model):
             return self.in_tables(model, sample, reduce)
         return self.in_chunks(model, sample)[:3]
+
+    def check_smoothing(self, model: BaseFairseqModel) -> None:
+        """Raises InputError if types that no text has would get a share of the target distribution."""
+        if self.label_smoothing and hasattr(getattr(model, "decoder", None), "impossible"):
+            raise InputError("--label-smoothing: recurrent_lm gives <s> and <pad> no probability at all; leave it out")
 
     def in_chunks(
         self, model: BaseFairseqModel, sample: dict[str, Any]

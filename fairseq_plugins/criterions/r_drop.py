@@ -59,6 +59,7 @@ class RDropCriterion(OutputCrossEntropyCriterion):
         """The summed loss of a batch, the number that gradients are divided by, and what is logged."""
         if not model.training:
             return super().forward(model, sample, reduce)
+        self.check_smoothing(model)
         # The two passes of a sentence are neighbours: fairseq's lstm wants sentences by falling length.
         inputs = {name: value.repeat_interleave(2, dim=0) for name, value in sample["net_input"].items()}
         target = sample["target"].repeat_interleave(2, dim=0)

@@ -371,14 +371,15 @@ def _limit_each_sentence(search: Search, limits: Tensor, end: int) -> None:
         limits: (N,), by the numbers of the sentences
         end: the token that ends a hypothesis
     """
-    step_of_fairseq = search.step
+    step_of_fairseq, least = search.step, int(limits.min())
 
     def limited_step(
         step: int, lprobs: Tensor, scores: Tensor, prev_output_tokens: Tensor, original_batch_idxs: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        is_at_limit = (limits[original_batch_idxs] <= step)[:, None, None]
-        is_going_on = torch.arange(lprobs.size(2), device=lprobs.device) != end
-        lprobs = lprobs.masked_fill(is_at_limit & is_going_on, -torch.inf)
+        if step >= least:
+            is_at_limit = (limits[original_batch_idxs] <= step)[:, None, None]
+            is_going_on = torch.arange(lprobs.size(2), device=lprobs.device) != end
+            lprobs = lprobs.masked_fill(is_at_limit & is_going_on, -torch.inf)
         return step_of_fairseq(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
 
     search.step = limited_step

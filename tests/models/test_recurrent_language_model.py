@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from fairseq_plugins.criterions.activation_regularization import ActivationRegularizedCrossEntropyCriterion
 from fairseq_plugins.criterions.output_cross_entropy import OutputCrossEntropyCriterion
+from fairseq_plugins.criterions.r_drop import RDropCriterion
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.models.carried_states import CarriedStates
 from fairseq_plugins.models.options import takes_layer_option
@@ -412,6 +413,8 @@ def test_label_smoothing_in_fairseq_s_own_task() -> None:
     sample = {"net_input": {"src_tokens": torch.tensor([[4]])}, "target": torch.tensor([[5]]), "ntokens": 1}
     with pytest.raises(InputError, match="--label-smoothing: recurrent_lm gives <s> and <pad> no probability"):
         OutputCrossEntropyCriterion(make_task(), False, 0.1)(make_model(), sample)
+    with pytest.raises(InputError, match="--label-smoothing: recurrent_lm gives <s> and <pad> no probability"):
+        RDropCriterion(make_task(), False, 0.1, 1.0)(make_model().train(), sample)
 
 
 def test_states_of_another_number_of_streams() -> None:
