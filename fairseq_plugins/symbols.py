@@ -26,6 +26,11 @@ def check_symbols(place: str, tokens: Collection[str]) -> None:
             raise InputError(f"{place}: '{symbol}' is a symbol of fairseq's own: write it differently")
 
 
+def symbols_as_unknown(pieces: str) -> str:
+    """Pieces of new text, separated by single spaces, with ``<unk>`` for those that are a symbol of fairseq's own."""
+    return " ".join(UNKNOWN if piece in SYMBOLS else piece for piece in pieces.split(" "))
+
+
 def padding_words(entries: Iterable[tuple[str, int]]) -> list[int]:
     """Which symbols of a dictionary fairseq's preprocessing has added to make its size a multiple: no text has them.
 

@@ -29,7 +29,7 @@ from fairseq_plugins.corpora.pipeline import Run, add_run_arguments, checksum
 from fairseq_plugins.corpora.preparation import Preparation, result
 from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Tokenizer
 from fairseq_plugins.errors import InputError, nearest
-from fairseq_plugins.symbols import SYMBOLS, UNKNOWN, check_symbols
+from fairseq_plugins.symbols import SYMBOLS, UNKNOWN, check_symbols, symbols_as_unknown
 
 
 class Example(NamedTuple):
@@ -144,12 +144,12 @@ class LabelledTextsPreparation(Preparation):
 
     def encode(self, text: str) -> str:
         """New text → tokens, as those of the corpus."""
-        return self._cut(self.codec.encode(text))
+        return symbols_as_unknown(self._cut(self.codec.encode(text)))
 
     def encode_given(self, text: str) -> str:
         """The corpus's own text → tokens."""
         if self.given == "raw":
-            return self.encode(text)
+            return self._cut(self.codec.encode(text))
         for name in self.normalization:
             text = NORMALIZATIONS[name](text)
         return self._cut(text.lower() if self.lowercase else text)

@@ -31,7 +31,7 @@ from fairseq_plugins.corpora.tokenizers import NORMALIZATIONS, TOKENIZERS, Token
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.files import read_lines
 from fairseq_plugins.languages import moses_language
-from fairseq_plugins.symbols import SPECIAL_SYMBOLS, check_symbols
+from fairseq_plugins.symbols import SPECIAL_SYMBOLS, check_symbols, symbols_as_unknown
 
 # Those of Moses' that sacrebleu's own tokenisation takes apart.
 _ESCAPE = re.compile("&(?:apos|#91|#93|#124);")
@@ -186,11 +186,11 @@ class PairsPreparation(Preparation):
 
     def encode_source(self, text: str) -> str:
         """Raw source text → what fairseq-interactive reads: BPE tokens separated by spaces, as in ``bpe/``."""
-        return self.source.encode(text)
+        return symbols_as_unknown(self.source.encode(text))
 
     def encode_target(self, text: str) -> str:
         """Raw target text → BPE tokens separated by spaces."""
-        return self.target.encode(text)
+        return symbols_as_unknown(self.target.encode(text))
 
     def encode_tokens(self, language: str, tokens: str) -> str:
         """Tokens of one of the two languages → BPE tokens."""

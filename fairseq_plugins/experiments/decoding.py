@@ -5,6 +5,7 @@ A metric names the way in which what it scores is made (``Metric.decoding``).
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -193,7 +194,8 @@ class Classification:
         from ..decoding.trained_model import BatchOptions, named_options
 
         parsed, arguments = fairseq_commands.decoding_options("validate", data, {}, extra)
-        return BatchOptions.of(parsed), named_options(parsed, arguments)
+        overrides = ast.literal_eval(parsed.model_overrides)
+        return BatchOptions.of(parsed), named_options(parsed, arguments), overrides
 
     def decode(self, request: Request, number: int, count: int, progress: Callable[[], object]) -> Decoded:
         from ..decoding.classification import ClassificationModel
@@ -201,8 +203,8 @@ class Classification:
 
         if len(request.checkpoints) > 1:
             raise InputError(f"{':'.join(request.checkpoints)}: one model predicts classes; give one checkpoint")
-        model = ClassificationModel.load(request.checkpoints, request.data, request.device)
-        (batches, of_task), stopwatch, decoded = request.options, Stopwatch(), Decoded()
+        (batches, of_task, overrides), stopwatch, decoded = request.options, Stopwatch(), Decoded()
+        model = ClassificationModel.load(request.checkpoints, request.data, request.device, overrides)
         dataset = model.dataset(request.subset, of_task)
         for example, hypothesis in model.predict(dataset, batches, stopwatch, Share(number, count)):
             decoded.hypotheses[example] = hypothesis

@@ -11,6 +11,7 @@ import numpy as np
 from ..corpora.codec import list_of_texts
 from ..corpora.dictionary import Dictionary
 from ..corpora.labelled_texts import LabelledTextsPreparation
+from ..errors import InputError
 from .beam_search import padded
 from .folder import ExportedFolder
 from .graphs import Array, Graph
@@ -46,7 +47,10 @@ class ExportedClassifier:
         self.preparation = LabelledTextsPreparation.load(folder.text)
         self.dictionary = Dictionary.load(folder.text / self.preparation.dictionaries()[0])
         self.preparation.encode("")  # a tokenizer that is not installed shows now
-        self._graph = Graph(folder.path / "classifier.onnx", threads)
+        path = folder.path / "classifier.onnx"
+        self._graph = Graph(path, threads)
+        if {*self._graph.inputs} != {"tokens", "lengths"}:
+            raise InputError(f"{path}: another version of fairseq-plugins exported it; export the model again")
         self.labels: list[str] = folder.card.get("labels", [])
         [row] = self._scores([[Dictionary.unknown]])
         if not isinstance(self.labels, list) or [*map(type, self.labels)] != [str] * len(row):
@@ -77,6 +81,5 @@ class ExportedClassifier:
 
     def _scores(self, numbers: Sequence[Sequence[int]]) -> Array:
         """Log-probabilities of the classes (texts, classes), of the tokens of each text."""
-        # A text may say "<pad>", so that its length cannot be seen in its tokens.
         feed = {"tokens": padded(numbers, Dictionary.padding), "lengths": np.array([*map(len, numbers)])}
         return cast(Array, self._graph.run(feed)["log_probabilities"].numpy())

@@ -80,6 +80,12 @@ def test_a_word_of_a_data_set_is_one_word_however_its_accents_are_typed(tmp_path
     assert preparation.encode("a cafe\u0301") == "a caf\u00e9"
 
 
+def test_symbols_of_fairseqs_own_are_unknown_in_new_text() -> None:
+    preparation = LabelledTextsPreparation(texts=["text"], tokenizer="none")
+    assert preparation.encode("a <pad> </s>") == "a <unk> <unk>", "as padding it would not be read"
+    assert preparation.encode_given("a <pad>") == "a <pad>", "which is refused, with its place"
+
+
 def test_a_pipe_is_no_table(tmp_path: Path) -> None:
     """As a process substitution is one; a second reader of it would wait for ever, or find nothing."""
     os.mkfifo(tmp_path / "train.tsv")

@@ -200,6 +200,14 @@ def test_separate_bpe_and_packed_files(tmp_path: Path, inputs: dict[str, tuple[P
         assert raw == reloaded.tokenize_target(raw) == reloaded.decode_target(reloaded.encode_target(raw))
 
 
+def test_symbols_of_fairseqs_own_are_unknown_in_new_text(tmp_path: Path, no_binarising: None) -> None:
+    """They would be padding within a sentence, which attention does not see, or its end."""
+    inputs = {split: write(tmp_path / split, [("er sie", "he she")]) for split in ("train", "valid")}
+    preparation = prepare(PairsPreparation("de", "en", tokenizer="none", bpe="none"), inputs, tmp_path / "out")
+    assert preparation.encode_source("er <pad> <s> sie </s>") == "er <unk> <unk> sie <unk>"
+    assert preparation.encode_target("<pad> she") == "<unk> she"
+
+
 def test_given_tokens_are_left_as_they_are(tmp_path: Path, no_binarising: None) -> None:
     pairs = [("er &amp; &quot;sie&quot; .", "he &amp;amp; SHE U.S.")]
     inputs = {split: write(tmp_path / split, pairs) for split in ("train", "valid")}

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from fairseq_plugins import exported
@@ -18,6 +19,7 @@ from fairseq_plugins.export.command import export
 from fairseq_plugins.exported.classification import ExportedClassifier
 from fairseq_plugins.exported.language_model import ExportedLanguageModel
 from fairseq_plugins.exported.translation import ExportedTranslationModel
+from fairseq_plugins.files import sha256
 from tests.commands import train_in_process
 from tests.system.test_sequence_tasks import classifier
 from tests.texts import training
@@ -74,3 +76,13 @@ def test_a_classifier(classifier: tuple[Path, Path], tmp_path: Path) -> None:  #
         (tmp_path / "exported" / "model.json").write_text(json.dumps({**card, "labels": labels}), encoding="utf-8")
         with pytest.raises(InputError, match="'labels' is missing or damaged; export the model again"):
             exported.load(tmp_path / "exported")
+    path = tmp_path / "exported" / "classifier.onnx"
+    graph = onnx.load(path)
+    next(part for part in graph.graph.input if part.name == "lengths").name = "sizes"
+    for node in graph.graph.node:
+        node.input[:] = ["sizes" if name == "lengths" else name for name in node.input]
+    onnx.save(graph, path)
+    card["files"][path.name] = {"bytes": path.stat().st_size, "sha256": sha256(path)}
+    (tmp_path / "exported" / "model.json").write_text(json.dumps(card), encoding="utf-8")
+    with pytest.raises(InputError, match="classifier.onnx: another version of fairseq-plugins exported it"):
+        exported.load(tmp_path / "exported")

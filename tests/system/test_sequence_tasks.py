@@ -117,6 +117,15 @@ def of_other_words(folder: Path) -> Path:
     return folder / "data"
 
 
+def test_options_of_the_training_are_replaced(classifier: tuple[Path, Path]) -> None:
+    data, work = classifier
+    options = ["--work", work, "--data", data, "--gpus", 0, "--model-overrides"]
+    refused = run_in_process(
+        evaluate.main, CHECKOUT / "configs/trec/rcrn.yaml", *options, "{'hidden_size': 5}", status=1
+    )
+    assert "size mismatch" in refused.stderr or "another size" in refused.stderr
+
+
 def test_the_report_shows_confusions_and_picked_words(classifier: tuple[Path, Path], tmp_path: Path) -> None:
     _, work = classifier
     run_script("report", work, "--output", tmp_path / "report.html")
