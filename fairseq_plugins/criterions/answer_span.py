@@ -1,4 +1,4 @@
-"""``--criterion answer_span``: how probable the first and the last word of an answer are (R-NET, Eq. 12).
+"""``--criterion answer_span``: how probable the first and the last word of an answer are (R-NET, Section 3.4).
 
 A model returns natural logarithms of both, each (B, T). The loss is logged in bits, as fairseq's own are. In validation
 it is also logged how many places are right (``exact``), and their F1 by words of the passage (``f1``), in percent.

@@ -236,7 +236,8 @@ def load(path: str | Path, recipe: str | None = None, data: str | Path | None = 
         ours = [file.relative_to(CONFIGURATIONS).with_suffix("").as_posix() for file in CONFIGURATIONS.glob("*/*.yaml")]
         raise InputError(f"{path}: no such file, and no configuration of this project{nearest(str(path), ours)}")
     content = _merged(path, ())
-    chosen_recipe, recipes = content.recipe, content.recipes
+    chosen_recipe = content.recipe
+    recipes = {name: options for name, options in content.recipes.items() if options is not None}
     name = recipe if chosen_recipe is None or recipe is not None else chosen_recipe.text
     if name is not None:
         if name not in recipes:
@@ -301,12 +302,15 @@ def _check_numbers(evaluate: Section) -> None:
             raise InputError(f"{value.place}: {key}: '{value.text}' is not {what}")
 
 
+_NULL = "tag:yaml.org,2002:null"
+
+
 class _Content(NamedTuple):
     """What a file says, or a file and its bases."""
 
     base: Value | None
     recipe: Value | None
-    recipes: dict[str, Section]
+    recipes: dict[str, Section | None]  # None takes a recipe of a base away
     sections: dict[str, Section]
     extensions: list[Path]
 
@@ -324,9 +328,10 @@ def _merged(path: Path, descendants: tuple[Path, ...]) -> _Content:
             f"{content.base.place}: base: there is no file {base_path} (its place is beside the configuration)"
         )
     base = _merged(base_path, (*descendants, path.resolve()))
-    for present, added in ((base.sections, content.sections), (base.recipes, content.recipes)):
-        for name, section in added.items():
-            present[name] = {**present.get(name, {}), **section}
+    for name, section in content.sections.items():
+        base.sections[name] = {**base.sections.get(name, {}), **section}
+    for name, options in content.recipes.items():
+        base.recipes[name] = None if options is None else {**(base.recipes.get(name) or {}), **options}
     return base._replace(recipe=content.recipe or base.recipe, extensions=[*base.extensions, *content.extensions])
 
 
@@ -349,7 +354,7 @@ def _read(path: Path) -> _Content:
             content = content._replace(recipe=_value(node, path, name))
         elif name == "recipes":
             for recipe, options in _entries(node, path, None, "recipe"):
-                content.recipes[recipe] = _section(options, path, None)
+                content.recipes[recipe] = None if options.tag == _NULL else _section(options, path, None)
         elif name == "extensions":
             content.extensions.extend(_files(node, path))
         else:
@@ -401,6 +406,6 @@ def _value(node: yaml.Node, path: Path, key: str) -> Value:
     place = f"{path}, line {node.start_mark.line + 1}"
     if not isinstance(node, yaml.ScalarNode):
         raise InputError(f"{place}: {key}: one value was expected; write a list as fairseq does, such as '1e-3,5e-4'")
-    if node.tag == "tag:yaml.org,2002:null":
+    if node.tag == _NULL:
         raise InputError(f"{place}: {key}: the value is missing")
     return Value(node.value, path, node.start_mark.line + 1)

@@ -121,11 +121,12 @@ class GatedMatching(nn.Module):
 class SelfMatching(nn.Module):
     """Self-matching attention (Section 3.3): each word of a passage reads what the whole passage holds for it.
 
-        s(t, j) = v^T tanh(W_v^P v^P(j) + W_v~^P v^P(t)),   a(t) = softmax over j,   c(t) = sum over j of a(t, j) v^P(j)
+        s(t, j) = v^T tanh(W_v^P v^P(j) + W_v~^P v^P(t) + b),   a(t) = softmax over j,   c(t) = sum of a(t, j) v^P(j)
         h^P = BiGRU(g(t) * [v^P(t); c(t)]),   g(t) = sigmoid(W_g [v^P(t); c(t)])                          (Eq. 7, 8)
 
-    There are T * T scores, each of A numbers. Where the kernel of the attention keeps these, queries go in chunks,
-    which are computed again for their gradients: :data:`CHUNK` numbers are held at a time, however long the passage is.
+    b, the attention's own, is not in the paper. There are T * T scores, each of A numbers. Where the kernel of the
+    attention keeps these, queries go in chunks, which are computed again for their gradients: :data:`CHUNK` numbers are
+    held at a time, however long the passage is.
 
     Args:
         size: of v^P.
@@ -184,7 +185,9 @@ class PointerNetwork(nn.Module):
 
         s(t, j) = v^T tanh(W_h^P h^P(j) + W_h^a h^a(t - 1)),   a(t) = softmax over j,   c(t) = sum of a(t, j) h^P(j)
         h^a(t) = GRU(h^a(t - 1), c(t))                                                                  (Eq. 9, 10)
-        h^a(0) = r^Q = sum of a(j) u^Q(j),   s(j) = v^T tanh(W_u^Q u^Q(j) + W_v^Q V_r^Q)                    (Eq. 11)
+        h^a(0) = r^Q = sum of a(j) u^Q(j),   s(j) = v^T tanh(W_u^Q u^Q(j) + W_v^Q V_r^Q + b)                (Eq. 11)
+
+    b, the attention's own, is not in the paper.
 
     Args:
         passage_size: of h^P.

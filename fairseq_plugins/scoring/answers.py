@@ -2,7 +2,7 @@
 
 Free answers are scored as NarrativeQA's are, by the rules of the scripts for image captions (``pycocoevalcap``): all
 references of an answer together, in lower case, without punctuation. METEOR is nltk's, which has the parameters of
-2007, a mean over the answers; the scripts' METEOR 1.5 has others. Its synonyms need nltk's WordNet: where that is not
+2005, a mean over the answers; the scripts' METEOR 1.5 has others. Its synonyms need nltk's WordNet: where that is not
 there, words match by form and by stem alone, and the signature says so.
 """
 
@@ -189,7 +189,7 @@ def _stemmer() -> Any:
 
 
 def meteor(answer: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """METEOR between 0 and 1 (Lavie and Agarwal 2007), of the best reference."""
+    """METEOR between 0 and 1 (Banerjee and Lavie 2005), of the best reference."""
     from nltk.translate.meteor_score import meteor_score
 
     return float(meteor_score(references, answer, stemmer=_stemmer(), wordnet=_wordnet()))

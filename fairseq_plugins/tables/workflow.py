@@ -46,7 +46,7 @@ def parser() -> CommandParser:
             "mc_rnn_table_2 --dry-run",
             "dpn_table_4 --scale small",
             "mc_rnn_table_2 --seeds 1 2 3",
-            "dpn_table_1 -- --cross-memory plain",
+            "dpn_table_5 -- --cross-memory plain",
             "rcrn_table_5 --tune",
         ),
         _NOTES,

@@ -75,6 +75,17 @@ def test_a_recipe_is_chosen_by_name(tmp_path: Path) -> None:
     )
 
 
+def test_a_recipe_of_a_base_is_taken_away(tmp_path: Path) -> None:
+    recipes = "recipe: ours\nrecipes: {ours: {lr: 1e-3}, paper: {lr: 0.25}}\ntrain: {arch: lstm}"
+    write(tmp_path, base=recipes)
+    path = write(tmp_path, model="base: base.yaml\nrecipes: {paper: null}")
+    assert config.load(path).train["lr"].text == "1e-3"
+    with pytest.raises(InputError, match=f"^{path}: --recipe: there is no recipe 'paper'.*; there are ours$"):
+        config.load(path, "paper")
+    write(tmp_path, again="base: model.yaml\nrecipes: {paper: {lr: 0.5}}")
+    assert config.load(tmp_path / "again.yaml", "paper").train["lr"].text == "0.5"
+
+
 def test_a_recipe_of_the_command_line_is_in_the_place_of_the_files_own(tmp_path: Path) -> None:
     recipes = "recipes: {ours: {lr: 1e-3, dropout: 0.1}, paper: {lr: 0.25}}"
     path = write(tmp_path, model=f"recipe: ours\n{recipes}\ntrain: {{arch: lstm}}")

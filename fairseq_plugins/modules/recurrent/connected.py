@@ -145,7 +145,7 @@ class ConnectedRNN(RecurrentNetwork[kernels.MultiChannelState]):
         return {**dropped_parameters(self, ["weight_hh"], p), "dropped_connections": dropout(self.connections, p)}
 
     def reset_parameters(self) -> None:
-        """The cell as in ``torch.nn.LSTMCell``; W_j as ``connection_init`` says; V of Eq. 5 Xavier."""
+        """The cell as in ``torch.nn.LSTMCell``; W_j as ``connection_init`` says; V of Eq. 6 Xavier."""
         for parameter in (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, self.attention_r):
             if parameter is not None:
                 nn.init.uniform_(parameter, -self.bound, self.bound)

@@ -5,8 +5,8 @@ Everything is found by search in the unrolled graph, so that it holds for any di
 
 The closed forms of the papers are tests of the search. Eq. 7 of DilatedRNN as printed is slightly low: each lower
 binary digit of n = 1 ... m is one m / 2 times, not (m - 1) / 2 times, so that for dilations 1, 2 ... m the mean is
-3/2 log2 m + 1/m + 1. And the bound floor(l / (n - 1)) + 1 that MC-RNN prints for blocks of n is exceeded, by one step,
-where l mod (n - 1) is at least 2.
+3/2 log2 m + 1/m + 1. The bound floor(l / (n - 1)) + 1 that MC-RNN prints for blocks of n holds for the best channel;
+others may exceed it, by one step, where l mod (n - 1) is at least 2.
 """
 
 from __future__ import annotations
