@@ -44,7 +44,7 @@ _NOTES = """\
 The folder has the graphs (ONNX), the dictionaries, what the text goes through, and model.json, the card of the model.
 It needs neither PyTorch nor fairseq, nor the prepared data:
 
-  pip install "fairseq-plugins[runtime]"
+  pip install "fairseq_plugins-VERSION-py3-none-any.whl[runtime]"   (the wheel: docs/installation.md)
   fairseq-plugins translate DIR < text
   python -c 'import fairseq_plugins.exported as e; print(e.load("DIR").translate(["…"]))'"""
 

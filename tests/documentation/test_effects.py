@@ -103,6 +103,7 @@ TRAINED_ON_PAIRS: dict[str, Trial] = {
     "--fp16": Trial("--fp16", beside="--fp16-no-flatten-grads"),
     "--left-pad-target": Trial("--left-pad-target", refusal="--left-pad-target is not supported"),
     "--max-tokens": Trial("--max-tokens 60"),
+    "--r-drop-weight": Trial("--r-drop-weight 0", beside="--criterion r_drop --dropout 0.3"),
 }
 SMALL = (
     "--task streaming_language_modeling --arch recurrent_lm --decoder-embed-dim 12 --decoder-hidden-size 16 "
@@ -649,6 +650,7 @@ def test_options_of_generated_text(language_model: Path) -> None:
     short = text("--tokens", "5")
     assert text("--tokens", "5") == short != text("--tokens", "7")
     assert text("--tokens", "5", "--prompt", "ba").startswith("ba ") and not short.startswith("ba ")
+    assert text("--tokens", "5", "--top-k", "1") == text("--tokens", "5", "--top-k", "1", "--seed", "2") != short
 
 
 # ------------------------------------------------------------------------- of other commands, and which test tries it
@@ -677,6 +679,7 @@ COVERED: dict[str, str] = {
     "scripts/prepare_imdb.sh --words": PREPARATIONS,
     "scripts/prepare_*.sh --output": "test_prepare::test_prepare_iwslt14",
     "scripts/prepare_copy_memory.sh --length": "test_generated_sequences::test_copy_memory",
+    "scripts/prepare_pixels.sh --small": "test_sequence_tasks::test_long_memory",
     "scripts/prepare_pixels.sh --input": "test_generated_sequences::test_pixels",
     "scripts/prepare_answer_selection.sh --input": "test_labelled_texts::test_answer_selection",
     "scripts/prepare_gigaword.sh --input": "test_gigaword::test_from_text_to_numbers",
@@ -787,6 +790,7 @@ COVERED: dict[str, str] = {
     "--score-reference": "test_fairseq_commands::test_what_would_score_something_else",
     "--print-alignment": "test_fairseq_commands::test_what_would_score_something_else",
     "--processes": "test_decoding::test_scores_are_those_of_fairseqs_decoding",
+    "scripts/evaluate.sh --checkpoint": "test_evaluate::test_an_ensemble",
     "scripts/evaluate.sh --data": "test_experiments::test_missing_data",
     "scripts/evaluate.sh --gpus": RECORDED,
     "scripts/evaluate.sh --subset": "test_language_models::test_scores_cache_and_report",
@@ -807,6 +811,7 @@ COVERED: dict[str, str] = {
     "--passage": "test_answers_to_questions::test_questions_in_answers_out",
     "scripts/predict.sh --passage": "test_answers_to_questions::test_questions_in_answers_out",
     "--prompt": GENERATED_TEXT,
+    "--top-k": GENERATED_TEXT,
     "--record": RECORDED,
     "--remove-bpe": OUTPUTS,
     "--replace-unk": "test_fairseq_commands::test_interactive_copies_unknown_words",

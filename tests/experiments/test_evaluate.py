@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,24 @@ def test_unknown_words_that_stay_are_said_on_the_screen(
     monkeypatch.setattr(Generation, "decode", warn)
     evaluate.main(arguments)
     assert f"\nwarning: {said}\n" in capsys.readouterr().out
+
+
+def test_an_ensemble(
+    arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best, other = tmp_path / "work/checkpoints/checkpoint_best.pt", tmp_path / "other.pt"
+    shutil.copy(best, other)
+    decode, asked = Generation.decode, []
+
+    def ask(self: Generation, request: Request, *more: Any) -> Decoded:
+        asked.append(request.checkpoints)
+        return decode(self, request, *more)
+
+    monkeypatch.setattr(Generation, "decode", ask)
+    evaluate.main([*arguments, "--checkpoint", f"{best}:{other}"])
+    assert asked == [(str(best), str(other))]
+    results = json.loads((tmp_path / "work" / "results.json").read_text(encoding="utf-8"))
+    assert results["checkpoint"] == f"{best}:{other}"
 
 
 @pytest.mark.parametrize("content", ["[]", "{", "\0"])
