@@ -36,7 +36,7 @@ def test_equals_pytorchs(sizes: tuple[int, ...], kind: str) -> None:
         if kind == "added":
             scores = torch.randn(sentences, 1, queries, positions, dtype=dtype)
             mask = scores.masked_fill(~mask, -torch.inf)
-        assert dispatch.choose("dot_product_attention", query, keys, values).name == "cpp"
+        assert dispatch.choose("dot_product_attention", query, keys, values, None).name == "cpp"
         found = dot_product_attention(query, keys, values, mask, 0.7)
         expected = reference.dot_product_attention(query, keys, values, mask, 0.7)
         torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
@@ -52,15 +52,22 @@ def test_what_is_not_a_number_stays_so() -> None:
     assert found[0].isfinite().all() and found[1, 1].isfinite().all() and found[1, 0, :2].isfinite().all()
 
 
+def test_a_mask_has_its_gradient() -> None:
+    query, keys, values = problem((2, 2, 3, 9, 4), torch.float64)
+    mask = torch.zeros(2, 1, 3, 9, dtype=torch.float64, requires_grad=True)
+    [found] = torch.autograd.grad(dot_product_attention(query, keys, values, mask, 1.0).sin().sum(), mask)
+    assert found.abs().min() > 0
+
+
 def test_gradients_and_many_queries_are_pytorchs() -> None:
     query, keys, values = problem((2, 2, 3, 9, 4), torch.float64)
     query.requires_grad_()
-    assert dispatch.choose("dot_product_attention", query, keys, values).name == "reference"
+    assert dispatch.choose("dot_product_attention", query, keys, values, None).name == "reference"
     assert dot_product_attention(query, keys, values, None, 1.0).requires_grad
     with torch.no_grad():
-        assert dispatch.choose("dot_product_attention", query, keys, values).name == "cpp"
+        assert dispatch.choose("dot_product_attention", query, keys, values, None).name == "cpp"
     many = problem((2, 2, 40, 9, 4), torch.float64)
-    assert dispatch.choose("dot_product_attention", *many).name == "reference"
+    assert dispatch.choose("dot_product_attention", *many, None).name == "reference"
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,22 @@ def test_equals_pytorch_gradients_too(
     )
 
 
+@pytest.mark.parametrize("bias", [torch.randn(384, 2)[:, 0], torch.zeros(1).expand(384)], ids=["strided", "expanded"])
+def test_a_bias_of_any_strides(bias: Tensor) -> None:
+    x, weight, _ = problem((512,), 256, 384)
+    assert dispatch.choose("linear", x, weight).name == "onednn"
+    expected = reference.linear(x, weight, bias)
+    torch.testing.assert_close(linear(x, weight, bias), expected, rtol=1e-4, atol=1e-3)
+    with torch.no_grad():
+        torch.testing.assert_close(prepared_linear(weight, bias, 512)(x), expected, rtol=1e-4, atol=1e-3)
+
+
+def test_a_single_row_is_pytorchs() -> None:
+    x, weight, bias = problem((), 1024, 1024)
+    assert dispatch.choose("linear", x, weight).name == "reference"
+    assert linear(x, weight, bias).shape == (1024,)
+
+
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize("rows", [129, 5])
 def test_without_gradients_and_prepared(rows: int, has_bias: bool) -> None:

@@ -140,7 +140,8 @@ def test_half_precision_takes_its_softmax_in_float32(dtype: torch.dtype) -> None
         assert (found.double() - gradient).norm() < 0.05 * gradient.norm()
 
 
-def test_half_precision_keeps_what_rare_types_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_autocast", [False, True])
+def test_half_precision_keeps_what_rare_types_learn(is_autocast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their probabilities are below what float16 can tell from zero."""
     monkeypatch.setattr(eager, "_CHUNK_NUMBERS", 1000 * 60)
     torch.manual_seed(0)
@@ -150,8 +151,11 @@ def test_half_precision_keeps_what_rare_types_learn(monkeypatch: pytest.MonkeyPa
     inputs = [tensor.half().double().requires_grad_() for tensor in (features, weight, bias)]
     target = torch.randint(2, 20, (3000,))
     expected = torch.autograd.grad(output_cross_entropy(*inputs, target, PADDING)[0], inputs[1])[0]
-    halves = [tensor.detach().half().requires_grad_() for tensor in inputs]
-    found = torch.autograd.grad(512 * output_cross_entropy(*halves, target, PADDING)[0], halves[1])[0].double() / 512
+    dtype = torch.float32 if is_autocast else torch.float16
+    halves = [tensor.detach().to(dtype).requires_grad_() for tensor in inputs]
+    with torch.autocast("cpu", torch.float16, enabled=is_autocast):
+        loss = 512 * output_cross_entropy(*halves, target, PADDING)[0]
+    found = torch.autograd.grad(loss, halves[1])[0].double() / 512
     for types in (slice(20, 40), slice(40, None)):
         assert (found - expected)[types].norm() < 0.05 * expected[types].norm()
 

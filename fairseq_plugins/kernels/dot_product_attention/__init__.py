@@ -22,6 +22,6 @@ def dot_product_attention(query: Tensor, keys: Tensor, values: Tensor, mask: Ten
     Returns:
         (N, A, T, d).
     """
-    backend = dispatch.choose("dot_product_attention", query, keys, values).module
+    backend = dispatch.choose("dot_product_attention", query, keys, values, mask).module
     result: Tensor = backend.dot_product_attention(query, keys, values, mask, scale)
     return result

@@ -26,7 +26,7 @@ def compiled() -> ModuleType | None:
     return extension.load_where_possible(SOURCE)
 
 
-def refuses(query: Tensor, keys: Tensor, values: Tensor) -> str | None:
+def refuses(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> str | None:
     """Why it does not take the attention, or None: it computes on CPUs, in single and double precision, without
     gradients."""
     if query.device.type != "cpu":
@@ -35,7 +35,8 @@ def refuses(query: Tensor, keys: Tensor, values: Tensor) -> str | None:
         return f"it takes up to {_MOST_QUERIES} queries"
     if query.dtype not in (torch.float32, torch.float64) or not query.dtype == keys.dtype == values.dtype:
         return "it takes single or double precision, the same for all"
-    if torch.is_grad_enabled() and (query.requires_grad or keys.requires_grad or values.requires_grad):
+    read = (query, keys, values) if mask is None else (query, keys, values, mask)
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in read):
         return "it has no gradients"
     if torch.is_autocast_enabled("cpu"):
         return "autocast computes it in another precision"

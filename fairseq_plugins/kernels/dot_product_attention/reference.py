@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def refuses(query: Tensor, keys: Tensor, values: Tensor) -> str | None:
+def refuses(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> str | None:
     """It takes everything."""
     return None
 

@@ -20,14 +20,15 @@ _BLOCK = 128
 
 @triton.jit
 def _forward(gate, candidate, initial, c, steps, columns, BLOCK: tl.constexpr):
-    k = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    k = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # there may be more than 2^31 numbers
     inside = k < columns
     before = tl.load(initial + k, inside, 0)
-    for t in range(steps):
-        at = t * columns + k
+    at = k
+    for _ in range(steps):
         g = tl.load(gate + at, inside, 0)
         before = g * before + (1 - g) * tl.load(candidate + at, inside, 0)
         tl.store(c + at, before, inside)
+        at += columns
 
 
 @triton.jit
@@ -42,13 +43,14 @@ def _backward(
     of_initial,
     steps,
     columns,
+    last,  # (steps - 1) * columns
     BLOCK: tl.constexpr,
 ):
-    k = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    k = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = k < columns
     from_later = tl.zeros((BLOCK,), dtype=of_initial.dtype.element_ty)
+    at = k + last
     for back in range(steps):
-        at = (steps - 1 - back) * columns + k
         g = tl.load(gate + at, inside, 0)
         first = back == steps - 1
         earlier = tl.load(c + at - columns, inside & (not first), 0)
@@ -57,6 +59,7 @@ def _backward(
         tl.store(of_gate + at, whole * (before - tl.load(candidate + at, inside, 0)), inside)
         tl.store(of_candidate + at, whole * (1 - g), inside)
         from_later = whole * g
+        at -= columns
     tl.store(of_initial + k, from_later, inside)
 
 
@@ -79,7 +82,8 @@ def forward(gate: Tensor, candidate: Tensor, initial: Tensor) -> Tensor:
     gate, candidate, initial = gate.contiguous(), candidate.contiguous(), initial.contiguous()
     c = torch.empty_like(gate)
     columns = initial.numel()
-    _forward[(triton.cdiv(columns, _BLOCK),)](gate, candidate, initial, c, gate.size(0), columns, BLOCK=_BLOCK)
+    with torch.cuda.device_of(gate):
+        _forward[(triton.cdiv(columns, _BLOCK),)](gate, candidate, initial, c, gate.size(0), columns, BLOCK=_BLOCK)
     return c
 
 
@@ -89,8 +93,9 @@ def backward(
     """See :class:`.autograd.Loops`."""
     read = [tensor.contiguous() for tensor in (gradient, gate, candidate, initial, c)]
     of_gate, of_candidate, of_initial = (torch.empty_like(tensor) for tensor in read[1:4])
-    columns = initial.numel()
-    _backward[(triton.cdiv(columns, _BLOCK),)](
-        *read, of_gate, of_candidate, of_initial, gate.size(0), columns, BLOCK=_BLOCK
-    )
+    steps, columns = gate.size(0), initial.numel()
+    with torch.cuda.device_of(gate):
+        _backward[(triton.cdiv(columns, _BLOCK),)](
+            *read, of_gate, of_candidate, of_initial, steps, columns, (steps - 1) * columns, BLOCK=_BLOCK
+        )
     return of_gate, of_candidate, of_initial

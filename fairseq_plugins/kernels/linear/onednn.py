@@ -29,7 +29,7 @@ def refuses(x: Tensor, weight: Tensor) -> str | None:
         return "the tensors are not on the CPU"
     if x.dtype != torch.float32 or weight.dtype != torch.float32:
         return "they are not in float32"
-    if x.numel() * weight.size(0) < _LEAST_PRODUCTS:
+    if x.dim() < 2 or x.numel() * weight.size(0) < _LEAST_PRODUCTS:
         return "the product is small"
     if torch.is_autocast_enabled("cpu"):
         return "autocast computes it in another precision"
@@ -66,6 +66,8 @@ def has_fast_transposed_mkl() -> bool:
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x (N, D), weight (F, D), bias (F,) or None, of any strides -> x weight^T + bias (N, F), without gradients."""
+    # Of a bias it does not look at the strides.
+    bias = None if bias is None else bias.contiguous()
     result: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return result
 

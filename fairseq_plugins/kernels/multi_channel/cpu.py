@@ -262,7 +262,8 @@ class _Step(torch.autograd.Function):
         if ctx.is_overwritten:
             saved = ctx.steps.forward(*inputs, True)[-1]
         ctx.is_overwritten = True
-        needs_weights = ctx.needs_input_grad[1]
+        # Whether this pass wants them: what is summed and not collected would be the next pass's.
+        needs_weights = ctx.needs_input_grad[1] and torch._C._will_engine_execute_node(ctx.next_functions[0][0])
         upstream = [grad_output, grad_history, _unless_empty(grad_cell_state)]
         gradients = ctx.steps.backward(*inputs, list(saved), upstream, needs_weights)
         return None, inputs[0].new_zeros(()) if needs_weights else None, *gradients

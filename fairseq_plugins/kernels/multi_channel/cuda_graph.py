@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -38,7 +39,9 @@ from .vectorized import RecurrenceInputs
 
 # Steps of one graph. A single step has a graph of its own, for decoding.
 STEPS = 8
-GRAPHS_KEPT = 16
+# Those of a training: buckets of batches, forwards and backwards, of whole sequences and of single steps.
+GRAPHS_KEPT = 128
+BYTES_KEPT = 4 << 30
 # Batches up to this size share a graph; larger ones are rounded up by less than a quarter.
 SMALLEST_BATCH = 8
 # After every graph as many steps' operands are copied.
@@ -143,17 +146,18 @@ class _Recurrence(torch.autograd.Function):
         width = _ACTIVATIONS[specification.cell] * hidden_size
         activations = gates.new_empty(steps if keep else 0, slots, batch_size, width)
 
-        program = _programs.get(_Forward, _Shape.of(gates, hidden, specification))
-        program.start(history, cell_state, folded, candidate_bias)
-        chunk = program.shape.steps
-        for begin in range(0, steps, chunk):
-            end = min(begin + chunk, steps)
-            program.run(gates[begin:end], is_first=begin == 0)
-            program.read(
-                hidden[longest + begin : longest + end],
-                cell_states[1 + begin : 1 + end],
-                activations[begin:end] if keep else None,
-            )
+        with _programs.lock:
+            program = _programs.get(_Forward, _Shape.of(gates, hidden, specification))
+            program.start(history, cell_state, folded, candidate_bias)
+            chunk = program.shape.steps
+            for begin in range(0, steps, chunk):
+                end = min(begin + chunk, steps)
+                program.run(gates[begin:end], is_first=begin == 0)
+                program.read(
+                    hidden[longest + begin : longest + end],
+                    cell_states[1 + begin : 1 + end],
+                    activations[begin:end] if keep else None,
+                )
         ctx.save_for_backward(hidden, cell_states, activations, folded)
         ctx.specification = specification
         ctx.set_materialize_grads(False)
@@ -174,22 +178,27 @@ class _Recurrence(torch.autograd.Function):
         grad_gates = hidden.new_empty(steps, batch_size, specification.gates * hidden_size)
 
         shape = _Shape.of(grad_gates, hidden, specification)
-        program = _programs.get(_Backward, shape)
-        program.start(folded)
-        for end in range(steps, 0, -shape.steps):
-            begin = max(end - shape.steps, 0)
-            program.run(
-                activations[begin:end],
-                cell_states[begin : end + 1],
-                grad_hidden[longest + begin : longest + end],
-                None if grad_cell_states is None else grad_cell_states[begin + 1 : end + 1],
-                is_last=end == steps,
-            )
-            program.read(grad_product[begin:end], grad_gates[begin:end])
-        grad_history = grad_cell_state = None
         # Encoders start from zeros, of which nobody asks for gradients.
-        if ctx.needs_input_grad[4] or ctx.needs_input_grad[5]:
-            grad_history, grad_cell_state = program.grad_state((steps - 1) % shape.steps + 1, batch_size)
+        needs_state = ctx.needs_input_grad[4] or ctx.needs_input_grad[5]
+        grad_state = None
+        with _programs.lock:
+            program = _programs.get(_Backward, shape)
+            program.start(folded)
+            for end in range(steps, 0, -shape.steps):
+                begin = max(end - shape.steps, 0)
+                program.run(
+                    activations[begin:end],
+                    cell_states[begin : end + 1],
+                    grad_hidden[longest + begin : longest + end],
+                    None if grad_cell_states is None else grad_cell_states[begin + 1 : end + 1],
+                    is_last=end == steps,
+                )
+                program.read(grad_product[begin:end], grad_gates[begin:end])
+            if needs_state:
+                grad_state = program.grad_state((steps - 1) % shape.steps + 1, batch_size)
+        grad_history = grad_cell_state = None
+        if grad_state is not None:
+            grad_history, grad_cell_state = grad_state
             grad_history = grad_history + grad_hidden[:longest].flip(0)
             if grad_cell_states is not None:
                 grad_cell_state = grad_cell_state + grad_cell_states[0]
@@ -224,7 +233,9 @@ class _Shape(NamedTuple):
     @classmethod
     def of(cls, gates: Tensor, hidden: Tensor, specification: MultiChannelSpecification) -> _Shape:
         stream = torch.cuda.current_stream(gates.device).cuda_stream if gates.is_cuda else 0
-        precision = torch.get_float32_matmul_precision()
+        # PyTorch's older question raises once the newer setting has been used.
+        newer = getattr(torch.backends.cuda.matmul, "fp32_precision", None)
+        precision = torch.get_float32_matmul_precision() if newer is None else newer
         steps = 1 if gates.size(0) == 1 else STEPS
         batch, hidden_size = _bucket(gates.size(1)), hidden.size(-1)
         return cls(specification, batch, hidden_size, steps, gates.dtype, gates.device, precision, stream)
@@ -429,10 +440,14 @@ class _Backward:
 
 
 class _Programs:
-    """The programs in use, the least recently used ones forgotten."""
+    """The programs in use, the least recently used ones forgotten.
+
+    ``lock`` is for whoever uses one: its buffers are those of all threads.
+    """
 
     def __init__(self) -> None:
         self.made = 0
+        self.lock = threading.RLock()
         self._programs: OrderedDict[tuple[type, _Shape], Any] = OrderedDict()
 
     def get(self, kind: type, shape: _Shape) -> Any:
@@ -441,10 +456,15 @@ class _Programs:
             with torch.inference_mode(False), torch.no_grad():
                 self._programs[key] = kind(shape)
             self.made += 1
-            if len(self._programs) > GRAPHS_KEPT:
+            while len(self._programs) > 1 and self._is_full():
                 self._programs.popitem(last=False)
         self._programs.move_to_end(key)
         return self._programs[key]
+
+    def _is_full(self) -> bool:
+        buffers = (value for program in self._programs.values() for value in vars(program).values())
+        size = sum(value.nbytes for value in buffers if isinstance(value, Tensor))
+        return len(self._programs) > GRAPHS_KEPT or size > BYTES_KEPT
 
 
 _programs = _Programs()
@@ -463,7 +483,8 @@ def _captured(work: Callable[[], None], device: torch.device) -> Callable[[], No
         torch.cuda.current_stream().wait_stream(warm_up)
         graph = torch.cuda.CUDAGraph()
         # The backward pass runs in a thread of autograd's, beside others that may use the GPU.
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        # A stream of its own: by default all captures of a process are on one of the first capture's GPU.
+        with torch.cuda.graph(graph, stream=torch.cuda.Stream(), capture_error_mode="thread_local"):
             work()
     return graph.replay
 

@@ -47,7 +47,7 @@ def forward_step(
     BLOCK: tl.constexpr,
     COMPUTE: tl.constexpr,
 ):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)  # operands may have more than 2^31 numbers
     k = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = k < hidden_size
     storage = hidden.dtype.element_ty
@@ -124,7 +124,7 @@ def backward_step(
     BLOCK: tl.constexpr,
     COMPUTE: tl.constexpr,
 ):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)  # operands may have more than 2^31 numbers
     k = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = k < hidden_size
     storage = grad_product.dtype.element_ty

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..autocast import is_autocast
 from ..linear import onednn
 from ..second_derivatives import differentiable_once
 
@@ -97,7 +98,9 @@ class _OutputCrossEntropy(torch.autograd.Function):
         rows_of_chunk = min(size, features.size(0))
         probabilities_of_chunk = features.new_empty(rows_of_chunk, types, dtype=precision)
         product = _product_of(features, weight, rows_of_chunk)
-        scale = _FLOAT16_SCALE if features.dtype == torch.float16 else 1.0
+        device = features.device.type
+        multiplied = torch.get_autocast_dtype(device) if is_autocast(device) else features.dtype
+        scale = _FLOAT16_SCALE if multiplied == torch.float16 else 1.0
 
         features_gradient = torch.empty_like(features) if needs_features else None
         # Transposed: the narrow factor of each product comes first, which some of them copy.

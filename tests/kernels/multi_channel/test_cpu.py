@@ -251,6 +251,24 @@ def test_conventional_steps_agree_with_torch(cell: str, monkeypatch: pytest.Monk
         torch.testing.assert_close(value, expected, rtol=1e-10, atol=1e-10)
 
 
+def test_gradients_of_inputs_alone_leave_none_of_the_weights_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later pass over the same steps had both passes' sums."""
+    torch.manual_seed(0)
+    layer = MultiChannelRNN(3, 4, 2).double()
+    x = torch.randn(3, 2, 3, dtype=torch.float64, requires_grad=True)
+    found = []
+    for backend in "reference", "cpp":
+        monkeypatch.setenv(kernels.BACKEND_VARIABLE, backend)
+        state, step, outputs = layer.initial_state(2), layer.stepper(2), []
+        for x_t in x:
+            output, state = step(x_t, state)
+            outputs.append(output)
+        total = torch.stack(outputs).sin().sum()
+        [of_input] = torch.autograd.grad(total, x, retain_graph=True)
+        found.append([of_input, *torch.autograd.grad(total, [*layer.parameters()])])
+    torch.testing.assert_close(found[1], found[0])
+
+
 def test_steps_notice_weights_that_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cpp")
     layer = MultiChannelRNN(4, 5, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from threading import Thread
 
 import pytest
 import torch
@@ -162,6 +163,55 @@ def test_graphs_are_shared_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     assert cuda_graph.captures() == 3, "used after the one that was forgotten"
     run(small, 2, 5)
     assert cuda_graph.captures() == 4, "forgotten"
+
+
+@on_device
+def test_graphs_are_forgotten_when_they_hold_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairseq_plugins.kernels.multi_channel import cuda_graph
+
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cuda_graph")
+    monkeypatch.setattr(cuda_graph, "_programs", cuda_graph._Programs())
+    monkeypatch.setattr(cuda_graph, "BYTES_KEPT", 0)
+    layer = MultiChannelRNN(2, 3, 2, "rnn").to(DEVICE)
+    for captures in 1, 3:
+        for batch_size in 4, 8:
+            layer(torch.randn(2, batch_size, 2, device=DEVICE))
+        assert cuda_graph.captures() == captures + 1
+
+
+@on_device
+def test_threads_wait_for_each_others_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairseq_plugins.kernels.multi_channel import cuda_graph
+
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cuda_graph")
+    layer = MultiChannelRNN(2, 3, 2, "rnn").to(DEVICE)
+    x = torch.randn(7, 2, 2, device=DEVICE)
+    expected = layer(x).output
+    run, others = cuda_graph._Forward.run, []
+
+    def interrupted(self: cuda_graph._Forward, gates: torch.Tensor, is_first: bool) -> None:
+        if not is_first and not others:
+            others.append(Thread(target=layer, args=(-x,)))
+            others[0].start()
+            others[0].join(0.5)
+        run(self, gates, is_first)
+
+    monkeypatch.setattr(cuda_graph._Forward, "run", interrupted)
+    torch.testing.assert_close(layer(x).output, expected, rtol=0, atol=0)
+    others[0].join()
+
+
+@on_device
+@pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="this PyTorch has none")
+def test_pytorchs_newer_setting_of_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cuda_graph")
+    layer = MultiChannelRNN(2, 3, 2, "rnn").to(DEVICE)
+    before = torch.backends.cuda.matmul.fp32_precision
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    try:
+        assert layer(torch.randn(2, 3, 2, device=DEVICE)).output.isfinite().all()
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = before
 
 
 @on_device
