@@ -107,9 +107,7 @@ def _ours(family: Family, paper: Table, row: Row, records: Sequence[Record]) -> 
 
 
 def _score(group: Group) -> str:
-    """The main score of a group on the test set, by the paper's metric."""
-    columns = results_pages.columns_of(group.records, "test")
-    column, figure = next(
-        (column, figure) for column in columns if column.paper is not None and (figure := group.figure(column.key))
-    )
-    return f"{figure.text(column.form)} ({figure.runs})"
+    """The scores of a group on the test set, those that the paper's metric has."""
+    columns = [column for column in results_pages.columns_of(group.records, "test") if column.paper is not None]
+    found = [(column, figure) for column in columns if (figure := group.figure(column.key))]
+    return f"{' / '.join(figure.text(column.form) for column, figure in found)} ({found[0][1].runs})"
