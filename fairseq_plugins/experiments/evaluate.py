@@ -163,7 +163,8 @@ def main(arguments: Sequence[str]) -> None:
     print(table([{**row, "sentences/s": scores["decode_sentences_per_second"]}]))
     print("\n".join([*(line for scored in metrics for line in explanations(scored, scores)), *remarks]))
     attention = attention_over_development_set(checkpoint, data)
-    if attention is not None:
+    # The report shows it beside the scores of the test set.
+    if attention is not None and (stem == "test" or "checkpoint" not in run.results):
         run.update(attention=attention)
     for warning in [*decoded.warnings, *(attention["warnings"] if attention is not None else ())]:
         print(f"warning: {warning}")
@@ -214,6 +215,7 @@ def make_room(run: Run, stem: str) -> None:
         if present.get("updates") != trained:
             raise InputError(f"{run.folder}: the training has gone on meanwhile; evaluate again")
         if stem == "test" and present.pop("checkpoint", None) is not None:
+            present.pop("attention", None)
             for metric in metrics_of(present):
                 for key in metric.keys_of_scores:
                     present.pop(key, None)

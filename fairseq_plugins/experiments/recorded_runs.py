@@ -376,10 +376,15 @@ def _differing(options: Mapping[str, Options], configuration: Configuration) -> 
         section = getattr(configuration, name)
         said = {key: value.text for key, value in section.items() if value.text != "false"}
         keys = sorted({*chosen, *said} - _PLACES)
-        changed = {key: chosen.get(key) for key in keys if chosen.get(key) != said.get(key)}
+        changed = {key: chosen.get(key) for key in keys if _compared(chosen, key) != _compared(said, key)}
         if changed:
             differing[name] = changed
     return differing
+
+
+def _compared(options: Options, key: str) -> str | bool | None:
+    """A value, but for what says where a model lies that the training starts from: seeds start from their own."""
+    return key in options if key == "finetune-from-model" else options.get(key)
 
 
 def _natural(path: Path) -> list[Any]:

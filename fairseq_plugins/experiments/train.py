@@ -131,6 +131,7 @@ def main(arguments: Sequence[str]) -> None:
             record = replace(record, kernels=provenance.kernels(parsed.options))
         kernels = record.kernels
         if resumed is None:
+            training_identity.clear(work)  # whose checkpoints were deleted
             record.save(work)
         else:
             begun = training_identity.agree(work, record, command)
@@ -315,7 +316,7 @@ class TrainingLog:
 
 def training_results(checkpoint: dict[str, Any]) -> dict[str, Any]:
     """What a checkpoint knows about the training that led to it, interruptions and resumptions included."""
-    # Checkpoints carry the default meters on and nothing resets them: they cover the training from its first update.
+    # fairseq's meters begin anew where a training goes on at the end of an epoch: the rate is that of what came since.
     meters = {name: state for _, name, _, state in checkpoint["extra_state"]["metrics"]["default"]}
     # Several processes keep their times as tensors.
     seconds_in_updates = float(meters["train_wall"]["sum"])

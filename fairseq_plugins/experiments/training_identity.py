@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import shutil
@@ -93,6 +92,7 @@ class TrainingIdentity:
             left_out = free - _LIMITS if group == "lr_scheduler" else free | elsewhere | set(_CHOSEN)
             deciding |= {name: value for name, value in section.items() if name not in left_out}
             deciding["arch" if group == "model" else group] = section.get("_name")
+        deciding["matmul_precision"] = getattr(options, "matmul_precision", None)  # of none of fairseq's groups
         # As JSON gives it back.
         deciding = json.loads(json.dumps(deciding, default=str))
         return cls(deciding, batch, data.training_checksums(), provenance.git_revision())
@@ -192,11 +192,16 @@ def agree(work: Path, record: TrainingIdentity, command: Sequence[str]) -> Train
 
 def clear(work: Path) -> None:
     """Deletes what a training left in a work folder, and what was made of its checkpoints; the record goes last."""
-    removed = work / ".checkpoints.old"
+    checkpoints, removed = work / "checkpoints", work / ".checkpoints.old"
+    if removed.is_symlink():
+        removed.unlink()
     shutil.rmtree(removed, ignore_errors=True)
+    if checkpoints.is_symlink() and checkpoints.is_dir():
+        for path in checkpoints.iterdir():  # the link, to another disk perhaps, stays
+            path.unlink()
     # All of them at once: of some of them a training would go on.
-    with contextlib.suppress(FileNotFoundError):
-        os.replace(work / "checkpoints", removed)
+    elif checkpoints.exists():
+        os.replace(checkpoints, removed)
     for path in (removed, *(work / name for name in (*_LEFT, RECORD))):
         if path.is_dir():
             shutil.rmtree(path)

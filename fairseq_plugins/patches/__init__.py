@@ -53,7 +53,12 @@ def all_patches() -> list[Callable[[], None]]:
     from .numpy_aliases import restore_numpy_aliases
     from .parameter_counts import keep_parameter_counts
     from .repeated_ngrams import repair_repeated_ngrams
-    from .resuming import keep_batches_when_resuming, keep_limits_when_resuming, tell_schedulers_when_resuming
+    from .resuming import (
+        keep_batches_when_resuming,
+        keep_limits_when_resuming,
+        keep_patience_of_schedulers_when_resuming,
+        tell_schedulers_when_resuming,
+    )
     from .saving import keep_as_many_of_the_best, name_updates_that_end_epochs, prefer_numbers, save_the_end
     from .speed import defer_compiler, flush_denormals, fuse_adam
     from .unknown_words import replace_unknown_words
@@ -73,6 +78,7 @@ def all_patches() -> list[Callable[[], None]]:
         end_data_threads_before_the_process,
         keep_limits_when_resuming,
         tell_schedulers_when_resuming,
+        keep_patience_of_schedulers_when_resuming,
         save_the_end,
         keep_as_many_of_the_best,
         prefer_numbers,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairseq import checkpoint_utils
+from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
 from fairseq.tasks import FairseqTask
 from fairseq.trainer import Trainer
 
@@ -84,6 +85,8 @@ def _restoring_the_count(load_checkpoint: Callable) -> Callable:
         extra_state = load_checkpoint(self, *args, **keywords)
         asked = signature.bind(self, *args, **keywords).arguments
         resets = ("reset_optimizer", "reset_lr_scheduler", "reset_meters")
+        if extra_state is not None and asked.get("reset_meters"):
+            self._previous_training_time = 0  # that of another training (--finetune-from-model)
         if extra_state is None or self.cfg.checkpoint.reset_dataloader or any(asked.get(name) for name in resets):
             return extra_state  # a training begins
         _count().update(extra_state.get(EARLY_STOPPING, {}))
@@ -128,3 +131,28 @@ def tell_schedulers_when_resuming() -> None:
         return load
 
     replace_once(checkpoint_utils, "load_checkpoint", build)
+
+
+def keep_patience_of_schedulers_when_resuming() -> None:
+    """Makes ``reduce_lr_on_plateau`` remember how many epochs were no better, which ``--lr-patience`` counts.
+
+    fairseq keeps the best loss alone, so that the count begins anew.
+
+    For fairseq 0.12.
+    """
+
+    def keep(state_dict: Callable) -> Callable:
+        def keeping(self: ReduceLROnPlateauLRSchedule) -> dict[str, Any]:
+            return {**state_dict(self), "num_bad_epochs": self.lr_scheduler.num_bad_epochs}
+
+        return keeping
+
+    def restore(load_state_dict: Callable) -> Callable:
+        def restoring(self: ReduceLROnPlateauLRSchedule, state: dict[str, Any]) -> None:
+            load_state_dict(self, state)
+            self.lr_scheduler.num_bad_epochs = state.get("num_bad_epochs", 0)
+
+        return restoring
+
+    replace_once(ReduceLROnPlateauLRSchedule, "state_dict", keep)
+    replace_once(ReduceLROnPlateauLRSchedule, "load_state_dict", restore)

@@ -31,19 +31,18 @@ def figures(runs: Mapping[str, Run], data: PreparedData) -> list[Drawing]:
 
     Args:
         runs: by their systems' names
-        data: that of all of them
+        data: that of those that name none
     """
-    classes = getattr(data.preparation, "labels", [])
-    if data.preparation.metric != "accuracy" or not 2 <= len(classes) <= MOST_CLASSES:
-        return []
     metric = metric_named("accuracy")
-    labels = list(decoding_of(metric).references(data, "test").tokens[0])
     drawn = []
     for name, run in runs.items():
-        if not run.is_evaluated:
+        own = run.data or data
+        classes = getattr(own.preparation, "labels", [])
+        if not run.is_evaluated or own.preparation.metric != "accuracy" or not 2 <= len(classes) <= MOST_CLASSES:
             continue
+        labels = list(decoding_of(metric).references(own, "test").tokens[0])
         try:
-            predicted = list(run.outputs(metric, data, "test").tokens)
+            predicted = list(run.outputs(metric, own, "test").tokens)
         except InputError as error:
             logger.debug(f"left out of the report: {error}")
             continue

@@ -80,10 +80,12 @@ def systems_report(runs: Mapping[str, Run], title: str, subtitle: str, notice: s
         figures += confusion_matrices.figures(trained, prepared)
     translated = {name: data for name, run in trained.items() if (data := _translated_data(run)) is not None}
     if translated:
-        counts = {name: len(sections.source_text(data, "test")) for name, data in translated.items()}
-        if len(set(counts.values())) > 1:
-            shown_counts = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+        sources = {name: sections.source_text(data, "test") for name, data in translated.items()}
+        if len({len(lines) for lines in sources.values()}) > 1:
+            shown_counts = ", ".join(f"{name} {len(lines):,}" for name, lines in sources.items())
             raise InputError(f"their test sets differ ({shown_counts} sentences); give systems of the same data")
+        if len({tuple(lines) for lines in sources.values()}) > 1:
+            raise InputError(f"the test sets of {', '.join(sources)} differ; give systems of the same data")
         first, data = next(iter(translated.items()))
         figures += sections.attention_figures(first, runs[first], sections.example(data, SAMPLES))
         samples = sections.aligned_samples({name: runs[name] for name in translated}, data, SAMPLES)
@@ -244,7 +246,7 @@ def _attention(results: Mapping[str, Any]) -> list[ReportTable]:
 
 def experiment_of(name: str, run: Run) -> Experiment:
     """What is needed to do the experiment of a run again."""
-    results, configuration = run.results, run.configuration
+    results = run.results
     commands = {"training": results.get("command"), "evaluation": results.get("evaluate_command")}
     subsets = results.get("subsets", {})
     commands |= {f"evaluation of {subset}": scores.get("evaluate_command") for subset, scores in subsets.items()}
@@ -259,10 +261,23 @@ def experiment_of(name: str, run: Run) -> Experiment:
     }
     return Experiment(
         name=name,
-        configuration=configuration.resolved() if configuration else "",
+        configuration=_configuration(run),
         commands={purpose: folded(command) for purpose, command in commands.items() if command},
         environment={key: str(value) for key, value in environment.items() if value is not None},
     )
+
+
+def _configuration(run: Run) -> str:
+    """The configuration as it is today, with a note of what the training had otherwise; empty where there is none."""
+    configuration, trained = run.configuration, run.options
+    if configuration is None:
+        return ""
+    differing = [
+        f"# The training had {key} {trained.get(key, '(not given)')}.\n"
+        for key, value in configuration.train.items()
+        if trained and value.text != "false" and trained.get(key) != value.text
+    ]
+    return "".join(differing) + configuration.resolved()
 
 
 def folded(command: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -37,6 +38,7 @@ INK = "#24292f"
 # 2.2, 1.4.11).
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#c873a2", "#c08500", "#3a93c7")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 STYLE: dict[RcKeyType, Any] = {
     "axes.axisbelow": True,
@@ -148,7 +150,9 @@ def rendered(figure: Figure, kind: str, transparent: bool = False) -> bytes:
     with style():
         _find_glyphs(figure)
         figure.savefig(stream, format=kind, transparent=transparent, metadata=metadata)
-    return stream.getvalue()
+    if kind != "svg":
+        return stream.getvalue()
+    return _NOT_IN_XML.sub("\ufffd", stream.getvalue().decode("utf-8")).encode("utf-8")
 
 
 def _find_glyphs(figure: Figure) -> None:

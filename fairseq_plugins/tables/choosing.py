@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 
 from ..errors import InputError
@@ -33,12 +34,11 @@ def goodness(run: Run) -> float:
     """
     metric = run.options.get("best-checkpoint-metric", "loss")
     sign = 1 if run.options.get("maximize-best-checkpoint-metric") == "true" else -1
-    scores = [
-        sign * line[metric] for line in by_split(read_statistics(run.statistics)).get("valid", ()) if metric in line
-    ]
+    lines = by_split(read_statistics(run.statistics)).get("valid", ())
+    scores = [sign * line[metric] for line in lines if metric in line]
     if not scores:
         raise InputError(f"{run.statistics}: no {metric} on the validation set; train it again, with validation")
-    return max(scores)
+    return max((score for score in scores if not math.isnan(score)), default=-math.inf)
 
 
 if __name__ == "__main__":

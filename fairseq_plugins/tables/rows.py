@@ -5,12 +5,13 @@ from __future__ import annotations
 import fnmatch
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import InputError
 from ..experiments.groups_of_runs import Figure
 from ..experiments.run import Run
+from ..experiments.training_identity import TrainingIdentity
 from ..scoring.significance import Comparison, welch
 from .tables import Row, Table
 
@@ -93,19 +94,35 @@ def load_runs(table: Table, row: Row, work: Path, seeds: Sequence[int], scale: s
     """What the experiments of a row have left.
 
     Raises:
-        InputError: an experiment was not trained, or not evaluated.
+        InputError: an experiment was not trained, or not evaluated, or trained with other options than another.
     """
     configuration = row.configuration
     if configuration is None:
         return []
-    runs = []
+    runs: list[SeededRun] = []
+    first: TrainingIdentity | None = None
     for seed in seeds:
         folder = work.joinpath(*table.system_of(configuration), f"seed_{seed}")
         run = Run(folder)
         if not run.is_trained:
             raise InputError(f"{folder}: no experiment there; run {table.command}")
+        identity = _identity(folder)
+        first = identity if not runs else first
+        if first is not None and identity is not None and (differing := first.differences(identity)):
+            raise InputError(
+                f"{folder}: not trained as seed {seeds[0]} was: {'; '.join(differing)}; delete one of the two folders"
+            )
         runs.append(SeededRun(seed, run, figures_of(table, row, run, scale)))
     return runs
+
+
+def _identity(folder: Path) -> TrainingIdentity | None:
+    """What seeds have in common; None where nobody kept it."""
+    identity = TrainingIdentity.load(folder)
+    if identity is None:
+        return None
+    own = ("seed", "finetune_from_model")
+    return replace(identity, options={name: value for name, value in identity.options.items() if name not in own})
 
 
 def figures_of(table: Table, row: Row, run: Run, scale: str) -> dict[str, float]:

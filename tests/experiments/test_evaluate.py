@@ -170,6 +170,28 @@ def test_a_training_that_goes_on_meanwhile(
     assert {path: path.read_bytes() for path in before} == before
 
 
+def test_where_the_model_looks_is_shown_beside_the_scores_of_the_same_checkpoint(
+    arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for subset, checkpoint, kept in (
+        ("test1", "checkpoint_best.pt", "checkpoint_best.pt"),
+        ("test", "checkpoint_best.pt", "checkpoint_best.pt"),
+        ("test1", "other.pt", "checkpoint_best.pt"),
+        ("test", "other.pt", "other.pt"),
+        ("test", "other.pt:checkpoint_best.pt", None),
+    ):
+        folder = tmp_path / "work" / "checkpoints"
+        shutil.copy(folder / "checkpoint_best.pt", folder / "other.pt")
+
+        def attention(checkpoint: str, data: PreparedData) -> dict[str, Any] | None:
+            return None if ":" in checkpoint else {"checkpoint": Path(checkpoint).name, "warnings": []}
+
+        monkeypatch.setattr(evaluate, "attention_over_development_set", attention)
+        paths = ":".join(str(folder / name) for name in checkpoint.split(":"))
+        evaluate.main([*arguments, "--subset", subset, "--checkpoint", paths])
+        assert Run(tmp_path / "work").results.get("attention", {}).get("checkpoint") == kept
+
+
 def test_what_cannot_be_scored_replaces_nothing(
     arguments: list[str], meanwhile: list[Callable[[], None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

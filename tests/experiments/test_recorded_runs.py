@@ -149,6 +149,15 @@ def test_options_without_effect_make_no_other_run(
     assert recorded_runs.load(path).differences == {}
 
 
+def test_seeds_start_from_their_own_models() -> None:
+    configuration = configurations.load(CONFIGURATIONS / "ptb" / "awd_lstm_finetuned.yaml")
+    options = {key: value.text for key, value in configuration.train.items() if value.text != "false"}
+    start = "finetune-from-model"
+    assert recorded_runs._differing({"train": {**options, start: "work/seed_2/best.pt"}}, configuration) == {}
+    del options[start]
+    assert recorded_runs._differing({"train": options}, configuration) == {"train": {start: None}}
+
+
 def test_a_configuration_that_was_changed_since_then_makes_its_records_differ(
     configuration: Configuration, data: PreparedData, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

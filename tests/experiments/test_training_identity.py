@@ -81,6 +81,7 @@ def begun(tmp_path: Path, record_of_model: TrainingIdentity) -> TrainingIdentity
         (["--batch-size", "4"], ["a batch of 16 by --batch-size in all processes together, not 8"]),
         (["--update-freq", "2,4"], ["a batch of 16 by --batch-size in all processes together, not 16,32"]),
         (["--max-tokens", "100"], ["a batch of nothing by --max-tokens in all processes together, not 200"]),
+        (["--matmul-precision", "medium"], ["--matmul-precision nothing, not medium"]),
         (["--lr-scheduler", "inverse_sqrt"], ["--lr-scheduler fixed, not inverse_sqrt"]),
     ],
 )
@@ -382,6 +383,34 @@ def test_a_kill_within_a_restart_leaves_no_part_of_the_checkpoints(work: Path, m
     assert not (work / "checkpoints").exists()
     training_identity.clear(work)
     assert list(work.iterdir()) == []
+
+
+def test_a_restart_empties_a_folder_on_another_disk(work: Path, tmp_path: Path) -> None:
+    checkpoints = work / "checkpoints"
+    checkpoints.rename(tmp_path / "large disk")
+    checkpoints.symlink_to(tmp_path / "large disk")
+    for _ in range(2):
+        training_identity.clear(work)
+        assert checkpoints.is_symlink() and not list(checkpoints.iterdir())
+
+
+@pytest.mark.system
+def test_what_begins_anew_keeps_nothing_of_what_was_deleted(
+    work: Path, data: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_train(work, data)
+    (work / "generate").mkdir()
+    (work / "train.jsonl").write_text('{"split": "valid", "num_updates": 50}\n', encoding="utf-8")
+    shutil.rmtree(work / "checkpoints")
+
+    def run(*_: object, **__: object) -> int:
+        assert not (work / "generate").exists() and not (work / "results.json").exists()
+        assert not (work / "train.jsonl").read_text(encoding="utf-8")
+        return 1
+
+    monkeypatch.setattr(train.processes, "run", run)
+    with pytest.raises(InputError, match="fairseq-train ended with exit status 1: it said nothing"):
+        run_train(work, data)
 
 
 def test_checkpoints_know_their_dictionaries(work: Path, data: PreparedData) -> None:

@@ -99,8 +99,15 @@ def test_a_training_that_begins_with_a_checkpoints_model_alone_has_its_own_count
     running_text: Path, tmp_path: Path
 ) -> None:
     train(running_text, tmp_path / "first", "--patience", 2)
-    start = ("--finetune-from-model", tmp_path / "first" / "checkpoint_last.pt")
-    assert updates(train(running_text, tmp_path / "second", *start, "--patience", 2, "--max-update", 5)) == 5
+    path = tmp_path / "first" / "checkpoint_last.pt"
+    checkpoint = torch.load(path, weights_only=True)
+    checkpoint["extra_state"]["previous_training_time"] = 7200.0
+    torch.save(checkpoint, path)
+    start = ("--finetune-from-model", path)
+    limits = ("--patience", 2, "--max-update", 5, "--stop-time-hours", 1)
+    checkpoint = train(running_text, tmp_path / "second", *start, *limits)
+    assert updates(checkpoint) == 5
+    assert checkpoint["extra_state"]["previous_training_time"] < 3600, "its own time, too"
 
 
 @pytest.mark.system
@@ -155,10 +162,10 @@ def test_fairseq_makes_other_batches_when_it_resumes(
 PLATEAU = "--lr-scheduler reduce_lr_on_plateau --lr 40 --clip-norm 5 --lr-shrink 0.5 --lr-patience 0".split()
 
 
-def last_learning_rate(data: Path, folder: Path, epochs: list[int]) -> float:
+def last_learning_rate(data: Path, folder: Path, epochs: list[int], *options: str) -> float:
     """After a training that was interrupted after each of these epochs but the last."""
     for epoch in epochs:
-        train_in_process(*training(data, folder, *PLATEAU, "--max-epoch", epoch))
+        train_in_process(*training(data, folder, *PLATEAU, "--max-epoch", epoch, *options))
     checkpoint = read_checkpoint(folder / "checkpoint_last.pt")
     return checkpoint["last_optimizer_state"]["param_groups"][0]["lr"]
 
@@ -169,6 +176,9 @@ def test_a_plateau_is_seen_after_resuming(
 ) -> None:
     whole = last_learning_rate(running_text, tmp_path / "whole", [4])
     assert last_learning_rate(running_text, tmp_path / "parts", [1, 2, 3, 4]) == whole < 40
+    patient = "--lr-patience", "1"
+    whole = last_learning_rate(running_text, tmp_path / "patient", [5], *patient)
+    assert last_learning_rate(running_text, tmp_path / "patient parts", [1, 2, 3, 4, 5], *patient) == whole < 40
     unpatch(checkpoint_utils, "load_checkpoint")
     unpatched = last_learning_rate(running_text, tmp_path / "unpatched", [1, 2, 3])
     assert unpatched == 40, needless(tell_schedulers_when_resuming)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,21 @@ def test_a_confusion_matrix_of_each_system(data: PreparedData, tmp_path: Path) -
     assert not figures(works, data), "the training has gone on since"
     with pytest.raises(InputError, match="1 predictions of 3 examples; evaluate it again"):
         figures({"old": evaluated(tmp_path / "c", "no")}, data)
+
+
+def test_each_system_has_the_labels_of_its_own_data(data: PreparedData, tmp_path: Path) -> None:
+    shutil.copytree(data.folder, tmp_path / "other")
+    (tmp_path / "other" / "raw" / "test.label").write_text("yes\nno\nno\n", encoding="utf-8")
+    work = evaluated(tmp_path / "a", "yes", "no", "no")
+    results = {"checkpoint": "best.pt", "data": str(tmp_path / "other")}
+    (work / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    [drawing] = figures({"RCRN": work}, data)
+    figure = confusion_matrices.draw_confusion([[2, 0], [0, 1]], ["no", "yes"])
+    assert texts(drawing.svg)[-4:] == texts(confusion_matrices.inline_svg(figure, "x"))[-4:]
+
+
+def texts(svg: str) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)<", svg)
 
 
 def statistics(path: Path, *records: tuple[str, int, float]) -> Path:

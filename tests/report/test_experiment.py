@@ -136,6 +136,14 @@ def test_samples_of_an_earlier_checkpoint_are_left_out(work: Path, tmp_path: Pat
         assert "hypothesis" not in output.read_text(encoding="utf-8")
 
 
+def test_a_configuration_that_was_changed_since_the_training(work: Path) -> None:
+    change(work, options={"arch": "lstm", "lr": "1e-3"})
+    assert experiment.experiment_of("RNN", Run(work)).configuration == "train:\n  arch: lstm\n  lr: 1e-3\n"
+    Run(work).configuration_path.write_text("train: {arch: lstm, lr: 9e-9, dropout: 0.1}\n", encoding="utf-8")
+    notes = "# The training had lr 1e-3.\n# The training had dropout (not given).\n"
+    assert experiment.experiment_of("RNN", Run(work)).configuration.startswith(f"{notes}train:")
+
+
 def test_samples_that_are_not_of_the_data_are_refused(work: Path, data: PreparedData) -> None:
     translation = work / "generate" / "test.en"
     translation.write_text("one\n", encoding="utf-8")
@@ -289,8 +297,16 @@ def test_several_systems_side_by_side(work: Path, tmp_path: Path, capsys: pytest
             file.write_text("".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[:9]), encoding="utf-8")
     change(other, data=f"{tmp_path}/other data", evaluate_command=None)
 
+    alike = tmp_path / "alike"
+    shutil.copytree(work, alike)
+    shutil.copytree(data, tmp_path / "data alike")
+    for file in tmp_path.glob("data alike/*/test.de"):
+        file.write_text(file.read_text(encoding="utf-8").replace("Quelle 3", "Quelle 4"), encoding="utf-8")
+    change(alike, data=f"{tmp_path}/data alike")
+
     for arguments, message in (
         ([*named, f"third={other}", "--output", str(output)], r"test sets differ \(RNN 11, third 9 sentences\)"),
+        ([*named, f"third={alike}", "--output", str(output)], "the test sets of RNN, third differ"),
         ([str(work), str(work), "--output", str(output)], "two have one name; give others, as in NAME=WORK"),
         (named, "--output is missing: say where the report of several experiments goes"),
         ([*named, f"third={tmp_path}/nowhere"], "nowhere/results.json: no such file"),

@@ -43,6 +43,14 @@ def test_inline_svg_is_xml_without_a_head() -> None:
     assert "<style" not in svg and "<metadata" not in svg
 
 
+def test_characters_that_xml_forbids() -> None:
+    with figures.style():
+        figure = Figure()
+        axis = figure.subplots()
+        axis.set_xticks(range(3), ["a\x02b", "\x1b", "\ufffe"])
+    assert figures.inline_svg(figure, "x").count("\ufffd") >= 3
+
+
 def test_inline_svgs_share_no_ids() -> None:
     pages = [figures.inline_svg(drawn(), prefix) for prefix in ("one", "two")]
     ids = [re.findall(r'\bid="([^"]+)"', svg) for svg in pages]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import re
 import shlex
 from pathlib import Path
@@ -210,6 +211,8 @@ def test_the_best_trial_on_the_validation_set(tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().out == "--lr 1e-3\n"
     choosing.main(["lr", trial("1e-2", [3, 1, 2]), trial("1e-4", [2, 2, 0.5])])
     assert capsys.readouterr().out == "--lr 1e-4\n", "of losses the least"
+    choosing.main(["lr", trial("1e-5", [math.nan, math.nan]), trial("1e-6", [2.0])])
+    assert capsys.readouterr().out == "--lr 1e-6\n", "what is no number is the worst"
     with pytest.raises(InputError, match="no loss on the validation set"):
         choosing.main(["lr", trial("1", [])])
 

@@ -16,6 +16,7 @@ from fairseq_plugins.corpora.running_text import RunningTextPreparation
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments import configuration as configurations
 from fairseq_plugins.experiments.run import Run
+from fairseq_plugins.experiments.training_identity import TrainingIdentity
 from fairseq_plugins.scoring.bleu import Bleu, bleu
 from fairseq_plugins.scoring.metrics import Outputs, References
 from fairseq_plugins.scoring.rouge import Rouge, corpus_rouge, sentence_rouge
@@ -305,6 +306,17 @@ def test_experiments_that_are_missing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"{second.stem}/seed_1: no experiment there"):
         work.table("dpn_table_3")
     assert not (tmp_path / "tables").exists()
+
+
+def test_seeds_of_different_trainings(tmp_path: Path) -> None:
+    work = Work(tmp_path)
+    first, *_ = paths_of("mc_rnn_table_2")
+    for seed, rate in (1, 0.1), (2, 0.2):
+        work.add(first, seed, 0.1)
+        [folder] = work.root.glob(f"*/{first.stem}/seed_{seed}")
+        TrainingIdentity({"seed": seed, "lr": [rate]}, {}, {}, None).save(folder)
+    with pytest.raises(InputError, match="seed_2: not trained as seed 1 was: --lr 0.1, not 0.2; delete one of the two"):
+        work.table("mc_rnn_table_2", "--seeds", "1", "2")
 
 
 def test_a_metric_of_a_users_own_of_which_less_is_better(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
