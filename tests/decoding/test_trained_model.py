@@ -34,7 +34,7 @@ def test_batches_fit_a_set() -> None:
 def test_options_of_the_task_win_over_the_trainings(tmp_path: Path, kind: type) -> None:
     data = PreparedData(tmp_path, GeneratedSequencesPreparation(problem="pixels", length=784))
     extra = ["--sequence-length", "800", "--batch-size", "7"]
-    batches, of_task = Classification().options(Configuration(tmp_path / "model.yaml"), data, extra)
+    batches, of_task, _ = Classification().options(Configuration(tmp_path / "model.yaml"), data, extra)
     assert batches.batch_size == 7 and of_task == {"sequence_length": 800, "batch_size": 7}
     task = SimpleNamespace(cfg=kind({"sequence_length": 784}), load_dataset=lambda *_, **__: None, dataset=str)
     model = ClassificationModel([Path("a.pt")], ["a"], [], None, task, data, torch.device("cpu"))

@@ -16,9 +16,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -27,6 +24,7 @@ from triton import language as tl
 
 from ..second_derivatives import differentiable_once
 from . import vectorized
+from .captured_graphs import Programs, captured
 from .specification import (
     MultiChannelLayer,
     MultiChannelOutput,
@@ -39,9 +37,6 @@ from .vectorized import RecurrenceInputs
 
 # Steps of one graph. A single step has a graph of its own, for decoding.
 STEPS = 8
-# Those of a training: buckets of batches, forwards and backwards, of whole sequences and of single steps.
-GRAPHS_KEPT = 128
-BYTES_KEPT = 4 << 30
 # Batches up to this size share a graph; larger ones are rounded up by less than a quarter.
 SMALLEST_BATCH = 8
 # After every graph as many steps' operands are copied.
@@ -298,7 +293,7 @@ class _Forward:
             [[_history_of(t, slot, j, specification) for j in lags] for slot in range(slots)] for t in range(longest)
         ]
         self.source = torch.tensor(source, device=shape.device)
-        self.replay = _captured(self.work, shape.device)
+        self.replay = captured(self.work, shape.device)
 
     def work(self) -> None:
         shape = self.shape
@@ -368,7 +363,7 @@ class _Backward:
         self.grad_product = shape.zeros(steps, slots, batch, product)
         self.grad_gates = shape.zeros(steps, batch, specification.gates * hidden)
         self.distances = shape.distances()
-        self.replay = _captured(self.work, shape.device)
+        self.replay = captured(self.work, shape.device)
 
     def work(self) -> None:
         shape = self.shape
@@ -439,54 +434,7 @@ class _Backward:
         return grad_history, self.grad_cell_states[first, :, :batch_size].clone()
 
 
-class _Programs:
-    """The programs in use, the least recently used ones forgotten.
-
-    ``lock`` is for whoever uses one: its buffers are those of all threads.
-    """
-
-    def __init__(self) -> None:
-        self.made = 0
-        self.lock = threading.RLock()
-        self._programs: OrderedDict[tuple[type, _Shape], Any] = OrderedDict()
-
-    def get(self, kind: type, shape: _Shape) -> Any:
-        key = kind, shape
-        if key not in self._programs:
-            with torch.inference_mode(False), torch.no_grad():
-                self._programs[key] = kind(shape)
-            self.made += 1
-            while len(self._programs) > 1 and self._is_full():
-                self._programs.popitem(last=False)
-        self._programs.move_to_end(key)
-        return self._programs[key]
-
-    def _is_full(self) -> bool:
-        buffers = (value for program in self._programs.values() for value in vars(program).values())
-        size = sum(value.nbytes for value in buffers if isinstance(value, Tensor))
-        return len(self._programs) > GRAPHS_KEPT or size > BYTES_KEPT
-
-
-_programs = _Programs()
-
-
-def _captured(work: Callable[[], None], device: torch.device) -> Callable[[], None]:
-    """``work`` as a CUDA graph; itself on a CPU."""
-    if device.type != "cuda":
-        return work
-    with torch.cuda.device(device):
-        # Compiles the kernels and makes the libraries' workspaces, neither of which can be captured.
-        warm_up = torch.cuda.Stream()
-        warm_up.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(warm_up):
-            work()
-        torch.cuda.current_stream().wait_stream(warm_up)
-        graph = torch.cuda.CUDAGraph()
-        # The backward pass runs in a thread of autograd's, beside others that may use the GPU.
-        # A stream of its own: by default all captures of a process are on one of the first capture's GPU.
-        with torch.cuda.graph(graph, stream=torch.cuda.Stream(), capture_error_mode="thread_local"):
-            work()
-    return graph.replay
+_programs = Programs()
 
 
 def _history_of(t: int, slot: int, j: int, specification: MultiChannelSpecification) -> int:

@@ -143,11 +143,11 @@ def test_steps_agree_with_the_reference(cell: str, monkeypatch: pytest.MonkeyPat
 @on_device
 def test_graphs_are_shared_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any length and nearby batch sizes share a graph; the least recently used one goes."""
-    from fairseq_plugins.kernels.multi_channel import cuda_graph
+    from fairseq_plugins.kernels.multi_channel import captured_graphs, cuda_graph
 
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cuda_graph")
-    monkeypatch.setattr(cuda_graph, "_programs", cuda_graph._Programs())
-    monkeypatch.setattr(cuda_graph, "GRAPHS_KEPT", 2)
+    monkeypatch.setattr(cuda_graph, "_programs", captured_graphs.Programs())
+    monkeypatch.setattr(captured_graphs, "GRAPHS_KEPT", 2)
     small, large = (MultiChannelRNN(2, size, 2, "rnn").to(DEVICE) for size in (3, 5))
 
     def run(layer: MultiChannelRNN, steps: int, batch_size: int) -> None:
@@ -167,11 +167,11 @@ def test_graphs_are_shared_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @on_device
 def test_graphs_are_forgotten_when_they_hold_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairseq_plugins.kernels.multi_channel import cuda_graph
+    from fairseq_plugins.kernels.multi_channel import captured_graphs, cuda_graph
 
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cuda_graph")
-    monkeypatch.setattr(cuda_graph, "_programs", cuda_graph._Programs())
-    monkeypatch.setattr(cuda_graph, "BYTES_KEPT", 0)
+    monkeypatch.setattr(cuda_graph, "_programs", captured_graphs.Programs())
+    monkeypatch.setattr(captured_graphs, "BYTES_KEPT", 0)
     layer = MultiChannelRNN(2, 3, 2, "rnn").to(DEVICE)
     for captures in 1, 3:
         for batch_size in 4, 8:
