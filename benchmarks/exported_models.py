@@ -36,12 +36,14 @@ def seconds(function: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-_FIRST_TRANSLATION = """
-import json, resource, sys
+_FIRST_TRANSLATION = r"""
+import json, re, resource, sys
 from fairseq_plugins import exported
 exported.load(sys.argv[1], threads=int(sys.argv[2])).translate([sys.argv[3]])
 used = resource.getrusage(resource.RUSAGE_SELF)
-print(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss / 1000]))
+# Not ru_maxrss: it may be that of the process that started this one.
+held = int(re.search(r"VmHWM:\s+(\d+) kB", open("/proc/self/status").read())[1])
+print(json.dumps([used.ru_utime + used.ru_stime, held * 1024 / 1e6]))
 """
 
 

@@ -34,6 +34,8 @@ class ExportedDoublePath(ExportedModel):
         super().__init__()
         self.model = with_exported_layers(model)
         _set_weights(self.model)
+        # Not while it is traced: the tracer puts other classes in the place of theirs.
+        self._forms = {name: _path_form(path) for name, path in self.model.decoder.paths.items()}
         paths = self.model.encoder.paths
         for name, path in paths.items():
             if type(path) is RecurrentEncoderPath:
@@ -47,10 +49,10 @@ class ExportedDoublePath(ExportedModel):
         memory: Named = {"source": source}
         states: Named = {}
         for name, path in decoder.paths.items():
-            of_path = _path_form(path).encode(path, memories)
+            of_path = self._forms[name].encode(path, memories)
             memory |= {f"{name}.{key}": value for key, value in of_path.memory.items()}
             states |= {f"{name}.{key}": value for key, value in of_path.states.items()}
-        if any(_path_form(path).reads_outputs for path in decoder.paths.values()):
+        if any(form.reads_outputs for form in self._forms.values()):
             memory |= {f"{path}.output": memories[path].output for path in decoder.encoder_paths}
         return Encoded(memory, states)
 
@@ -68,7 +70,7 @@ class ExportedDoublePath(ExportedModel):
         outputs, flows = {}, []
         after: Named = {}
         for name, path in decoder.paths.items():
-            form = _path_form(path)
+            form = self._forms[name]
             of_path = [
                 {key.removeprefix(f"{name}."): value for key, value in parts.items() if key.startswith(f"{name}.")}
                 for parts in (memory, states)

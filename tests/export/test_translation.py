@@ -10,7 +10,7 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from fairseq_plugins.errors import InputError
-from fairseq_plugins.export.translation import check_models, exported_models
+from fairseq_plugins.export.translation import check_models, exported_models, graphs_of
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqModel
 from fairseq_plugins.modules.multi_path.self_attention import SelfAttentionDecoderPath
 from fairseq_plugins.modules.recurrent.contract import RecurrentOutput
@@ -103,6 +103,14 @@ def test_steps_are_the_models(architecture: str, options: dict[str, Any]) -> Non
     model = make(architecture, options)
     check([model], [architecture])
     compare([model], [architecture])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("architecture", "options"), MODELS)
+def test_graphs_are_made(architecture: str, options: dict[str, Any]) -> None:
+    """PyTorch's tracer puts classes of its own in the place of the modules'; a graph is run and compared as it is
+    made."""
+    graphs_of(exported_models([make(architecture, options)], [architecture]), 1, 2, WORDS)
 
 
 def test_an_ensemble_is_the_mean_of_its_models() -> None:
