@@ -106,11 +106,11 @@ def test_steps_are_the_models(architecture: str, options: dict[str, Any]) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("architecture", "options"), MODELS)
-def test_graphs_are_made(architecture: str, options: dict[str, Any]) -> None:
-    """PyTorch's tracer puts classes of its own in the place of the modules'; a graph is run and compared as it is
-    made."""
-    graphs_of(exported_models([make(architecture, options)], [architecture]), 1, 2, WORDS)
+@pytest.mark.parametrize("options", [BOTH_PATHS, paths(ALL, ALL)], ids=["two paths", "three"])
+def test_graphs_are_made_where_modules_are_shared(options: dict[str, Any]) -> None:
+    """PyTorch's tracer puts classes of its own in the place of theirs. A graph is run and compared as it is made."""
+    model = make("double_path", {**options, "share_all_embeddings": True})
+    graphs_of(exported_models([model], ["double_path"]), 1, 2, WORDS)
 
 
 def test_an_ensemble_is_the_mean_of_its_models() -> None:
