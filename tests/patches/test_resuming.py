@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq.trainer import Trainer
@@ -18,6 +19,7 @@ from fairseq_plugins.checkpoints import read_checkpoint, updates
 from fairseq_plugins.patches.resuming import (
     keep_batches_when_resuming,
     keep_limits_when_resuming,
+    keep_patience_of_schedulers_when_resuming,
     tell_schedulers_when_resuming,
 )
 from tests.commands import train_in_process
@@ -179,6 +181,10 @@ def test_a_plateau_is_seen_after_resuming(
     patient = "--lr-patience", "1"
     whole = last_learning_rate(running_text, tmp_path / "patient", [5], *patient)
     assert last_learning_rate(running_text, tmp_path / "patient parts", [1, 2, 3, 4, 5], *patient) == whole < 40
+    unpatch(ReduceLROnPlateauLRSchedule, "state_dict")
+    unpatch(ReduceLROnPlateauLRSchedule, "load_state_dict")
+    unpatched = last_learning_rate(running_text, tmp_path / "impatient", [1, 2, 3, 4, 5], *patient)
+    assert unpatched == 40, needless(keep_patience_of_schedulers_when_resuming)
     unpatch(checkpoint_utils, "load_checkpoint")
     unpatched = last_learning_rate(running_text, tmp_path / "unpatched", [1, 2, 3])
     assert unpatched == 40, needless(tell_schedulers_when_resuming)
