@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import logging
 import time
@@ -118,6 +119,23 @@ def named_options(parsed: argparse.Namespace, arguments: Sequence[str]) -> dict[
     """Of the options that a parser made those that the arguments name, by their names in it."""
     names = {argument.partition("=")[0].lstrip("-").replace("-", "_") for argument in arguments}
     return {name: getattr(parsed, name) for name in sorted(names) if hasattr(parsed, name)}
+
+
+def model_overrides(parsed: argparse.Namespace) -> dict[str, Any]:
+    """Options of the training that are replaced, by fairseq's names (``--model-overrides``).
+
+    Raises:
+        InputError: they are no dictionary.
+    """
+    try:
+        overrides = ast.literal_eval(parsed.model_overrides)
+    except (ValueError, SyntaxError):
+        overrides = None
+    if not isinstance(overrides, dict):
+        raise InputError(
+            f"--model-overrides {parsed.model_overrides}: write a dictionary of Python, such as \"{{'dropout': 0.1}}\""
+        )
+    return overrides
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ docs/python.md.
 from __future__ import annotations
 
 import argparse
-import ast
 import contextlib
 import html
 import math
@@ -51,6 +50,7 @@ from .trained_model import (
     Stopwatch,
     TrainedModel,
     class_of,
+    model_overrides,
     named_options,
     quietly,
 )
@@ -95,7 +95,7 @@ class GenerationOptions:
             GenerationConfig.from_namespace(parsed),
             batches,
             named_options(parsed, arguments),
-            ast.literal_eval(parsed.model_overrides),
+            model_overrides(parsed),
         )
 
 

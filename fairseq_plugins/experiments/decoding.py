@@ -5,7 +5,6 @@ A metric names the way in which what it scores is made (``Metric.decoding``).
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -191,11 +190,10 @@ class Classification:
 
     def options(self, configuration: Configuration, data: PreparedData, extra: Sequence[str]) -> Any:
         register()  # before anything imports fairseq's parts
-        from ..decoding.trained_model import BatchOptions, named_options
+        from ..decoding.trained_model import BatchOptions, model_overrides, named_options
 
         parsed, arguments = fairseq_commands.decoding_options("validate", data, {}, extra)
-        overrides = ast.literal_eval(parsed.model_overrides)
-        return BatchOptions.of(parsed), named_options(parsed, arguments), overrides
+        return BatchOptions.of(parsed), named_options(parsed, arguments), model_overrides(parsed)
 
     def decode(self, request: Request, number: int, count: int, progress: Callable[[], object]) -> Decoded:
         from ..decoding.classification import ClassificationModel

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from fairseq_plugins.corpora.generated_sequences import GeneratedSequencesPreparation
 from fairseq_plugins.decoding.classification import ClassificationModel
 from fairseq_plugins.decoding.prepared_data import PreparedData
-from fairseq_plugins.decoding.trained_model import BatchOptions
+from fairseq_plugins.decoding.trained_model import BatchOptions, model_overrides
 from fairseq_plugins.errors import InputError
 from fairseq_plugins.experiments.configuration import Configuration
 from fairseq_plugins.experiments.decoding import Classification
@@ -28,6 +28,13 @@ def test_batches_fit_a_set() -> None:
     assert BatchOptions(max_tokens=9).fitted(dataset, 20).max_tokens == 9
     with pytest.raises(InputError, match="--max-tokens 8: an example has 9 tokens, which no batch can hold; say at le"):
         BatchOptions(max_tokens=8).fitted(dataset, 20)
+
+
+@pytest.mark.parametrize("given", ["{'dropout': 0.1", "dropout=0.1", "0.1"])
+def test_overrides_that_are_no_dictionary(given: str) -> None:
+    assert model_overrides(argparse.Namespace(model_overrides="{'dropout': 0.1}")) == {"dropout": 0.1}
+    with pytest.raises(InputError, match="write a dictionary of Python, such as"):
+        model_overrides(argparse.Namespace(model_overrides=given))
 
 
 @pytest.mark.parametrize("kind", [OmegaConf.create, lambda values: argparse.Namespace(**values)])

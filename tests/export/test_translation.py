@@ -110,7 +110,9 @@ def test_steps_are_the_models(architecture: str, options: dict[str, Any]) -> Non
 def test_graphs_are_made_where_modules_are_shared(options: dict[str, Any]) -> None:
     """PyTorch's tracer puts classes of its own in the place of theirs. A graph is run and compared as it is made."""
     model = make("double_path", {**options, "share_all_embeddings": True})
-    graphs_of(exported_models([model], ["double_path"]), 1, 2, WORDS)
+    graphs = graphs_of(exported_models([model], ["double_path"]), 1, 2, WORDS)
+    read = {part.name.removeprefix("state.") for part in graphs.step.graph.input}
+    assert graphs.states and read >= set(graphs.states)
 
 
 def test_an_ensemble_is_the_mean_of_its_models() -> None:
