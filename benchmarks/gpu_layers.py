@@ -25,9 +25,10 @@ from fairseq_plugins.modules import (
     RecurrentNetwork,
 )
 
-LSTM, BILSTM = "torch.nn.LSTM", "torch.nn.LSTM, 3 layers, two directions"
+LSTM, LSTM_3, BILSTM = "torch.nn.LSTM", "torch.nn.LSTM, 3 layers", "torch.nn.LSTM, 3 layers, two directions"
 PEERS: dict[str, Callable[[int, int], nn.LSTM]] = {
     LSTM: nn.LSTM,
+    LSTM_3: functools.partial(nn.LSTM, num_layers=3),
     BILSTM: functools.partial(nn.LSTM, num_layers=3, bidirectional=True),
 }
 
@@ -37,7 +38,7 @@ class Candidate(NamedTuple):
 
     Attributes:
         make: of input and hidden size.
-        peer: of ``PEERS``.
+        peers: of ``PEERS``.
         operation: whose backends it runs on; empty for none of ours.
         backends: those for GPUs, each measured.
         make_steppable: the same for decoding steps, where that is another layer.
@@ -45,7 +46,7 @@ class Candidate(NamedTuple):
     """
 
     make: Callable[[int, int], RecurrentNetwork]
-    peer: str
+    peers: tuple[str, ...]
     operation: str
     backends: tuple[str, ...]
     make_steppable: Callable[[int, int], RecurrentNetwork] | None = None
@@ -54,24 +55,24 @@ class Candidate(NamedTuple):
 
 def _multi_channel(channels: int) -> Candidate:
     make = functools.partial(MultiChannelRNN, channels=channels)
-    return Candidate(make, LSTM, "multi_channel", ("cuda_graph", "eager"))
+    return Candidate(make, (LSTM, LSTM_3), "multi_channel", ("cuda_graph", "eager"))
 
 
 CANDIDATES = {
     "MC-RNN-3": _multi_channel(3),
     "MC-RNN-2": _multi_channel(2),
     "MC-RNN-4": _multi_channel(4),
-    "HO-RNN-3": Candidate(HigherOrderRNN, LSTM, "multi_channel", ("cuda_graph", "eager")),
+    "HO-RNN-3": Candidate(HigherOrderRNN, (LSTM, LSTM_3), "multi_channel", ("cuda_graph", "eager")),
     "RCRN": Candidate(
         RecurrentlyControlledRNN,
-        BILSTM,
+        (BILSTM,),
         "forget_scan",
         ("triton", "eager"),
         functools.partial(RecurrentlyControlledRNN, bidirectional=False),
         # The scan's reference is a loop over single numbers, whose gradients take minutes at the others' sizes.
         {"batch": 4, "input": 32, "hidden": 32},
     ),
-    "DilatedRNN, dilation 4": Candidate(functools.partial(DilatedRNN, dilation=4), LSTM, "", ("",)),
+    "DilatedRNN, dilation 4": Candidate(functools.partial(DilatedRNN, dilation=4), (LSTM,), "", ("",)),
 }
 # Relative errors, in the Euclidean norm, above which a result is called wrong.
 LIMITS = {"fp32": 1e-4, "tf32": 1e-2, "bf16": 5e-2}
@@ -102,22 +103,22 @@ def _step_cells(plan: Plan) -> Iterator[Cell]:
 
 
 def passes(name: str, size: dict[str, int], precision: str, backend: str, plan: Plan) -> list[Figure]:
-    """Forward and backward, and forward alone, of one layer and its peer."""
+    """Forward and backward, and forward alone, of one layer and its peers."""
     candidate = CANDIDATES[name]
     dtype = set_precision(precision)
     torch.manual_seed(1)
     layer = candidate.make(size["input"], size["hidden"]).to(plan.device, dtype)
-    peer = PEERS[candidate.peer](size["input"], size["hidden"]).to(plan.device, dtype)
+    peers = {peer: PEERS[peer](size["input"], size["hidden"]).to(plan.device, dtype) for peer in candidate.peers}
     require_backend(candidate.operation, backend, layer, size["steps"] * size["batch"])
     x = torch.randn(size["steps"], size["batch"], size["input"], device=plan.device, dtype=dtype, requires_grad=True)
     figures = []
     for measured, is_training in (("forward and backward", True), ("forward", False)):
         runs = {
-            candidate.peer: one_pass(lambda x: peer(x)[0], x, is_training),
+            **{title: one_pass(lambda x, peer=peer: peer(x)[0], x, is_training) for title, peer in peers.items()},
             name: one_pass(lambda x: layer(x).output, x, is_training),
         }
         timings = take_turns(runs, plan.layer_repetitions, plan.device)
-        figures.append(Figure.of_times(measured, timings, name, candidate.peer))
+        figures += [Figure.of_times(measured, timings, name, peer) for peer in peers]
     return figures
 
 
