@@ -25,7 +25,7 @@ from fairseq_plugins.models.sequence_presets import SEQUENCE_PRESETS
 from fairseq_plugins.models.sequence_ranker import SequenceRanker, SequenceRankerConfig
 from fairseq_plugins.modules import RECURRENT_KINDS
 from fairseq_plugins.optim.rmsprop import TensorFlowRMSprop
-from tests.models.labelled import batch, labelled_task
+from tests.models.labelled import PAD, batch, labelled_task
 from tests.models.tasks import WORDS, make_task
 from tests.models.test_double_path import make_model as double_path
 from tests.models.test_long_memory_network import COPYING, network
@@ -79,12 +79,22 @@ def assert_agrees(model: nn.Module, run: Callable[[nn.Module, Callable[[Any], An
     (expected, expected_gradients), (actual, gradients) = found
     assert expected_gradients and expected_gradients.keys() == gradients.keys()
     torch.testing.assert_close(actual, expected, **TOLERANCE)
-    torch.testing.assert_close(gradients, expected_gradients, **TOLERANCE)
+    for name, gradient in expected_gradients.items():
+        # A sum of large numbers that nearly cancel has their rounding errors.
+        scale = max(1.0, gradient.abs().max().item())
+        torch.testing.assert_close(
+            gradients[name],
+            gradient,
+            rtol=TOLERANCE["rtol"],
+            atol=TOLERANCE["atol"] * scale,
+            msg=lambda m: f"{name}: {m}",
+        )
 
 
 def translated(model: nn.Module, to: Callable[[Any], Any]) -> Tensor:
     (source, lengths), (target, _) = TEXTS, OTHERS
-    return model(to(source), to(lengths), to(target))[0]
+    # What a model says after the end of a sentence is nobody's, and another thing where CPUs leave padding out.
+    return model(to(source), to(lengths), to(target))[0][to(target.ne(PAD))]
 
 
 @pytest.mark.parametrize("kind", KINDS)
