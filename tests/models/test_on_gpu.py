@@ -87,7 +87,7 @@ def assert_agrees(model: nn.Module, run: Callable[[nn.Module, Callable[[Any], An
             gradient,
             rtol=TOLERANCE["rtol"],
             atol=TOLERANCE["atol"] * scale,
-            msg=lambda m: f"{name}: {m}",
+            msg=lambda m, name=name: f"{name}: {m}",
         )
 
 
