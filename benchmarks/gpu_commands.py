@@ -37,6 +37,7 @@ CONFIGURATIONS = {
 TESTS = {
     "tests of graphs": ["tests/kernels/multi_channel/test_cuda_graph.py", "-k", "not under_the_interpreter"],
     "tests of the scan": ["tests/kernels/test_forget_scan.py", "-k", "not under_the_interpreter"],
+    "tests of the decoder's loop": ["tests/kernels/test_decoder_loop.py"],
     "tests of models": ["tests/models/test_on_gpu.py"],
 }
 DRY_TESTS = {

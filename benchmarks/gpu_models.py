@@ -14,7 +14,7 @@ from torch import nn
 # Model, its peer, the backends that it is measured on.
 PAIRS = (
     ("mc_rnn_iwslt_de_en", "lstm_as_rnnsearch", ("cuda_graph", "eager")),
-    ("rnnsearch_iwslt_de_en", "lstm_as_rnnsearch", ("",)),
+    ("rnnsearch_iwslt_de_en", "lstm_as_rnnsearch", ("cuda_graph", "eager")),
     ("dpn_iwslt_de_en", "transformer_as_dpn", ("",)),
     ("dpn_iwslt_de_en", "fconv_as_dpn", ("",)),
 )

@@ -33,7 +33,7 @@ BACKENDS = {
     "eager": "PyTorch operations with a hand-written backward pass",
     "cpp": "C++ on CPUs, compiled on first use",
     "compiled": "PyTorch operations that torch.compile has compiled, on GPUs",
-    "cuda_graph": "CUDA graphs of matrix products and Triton kernels, on GPUs",
+    "cuda_graph": "CUDA graphs of many small operations, on GPUs",
     "triton": "one Triton kernel, on GPUs",
     "onednn": "oneDNN's matrix products, on CPUs",
     "random_bits": "dropout with 16 random bits for each element in PyTorch operations, on CPUs",
@@ -81,6 +81,10 @@ OPERATIONS: dict[str, tuple[Backend, ...]] = {
         Backend("cpp", "additive_attention.cpu", is_traceable=False),
         Backend("eager", "additive_attention.eager"),
         Backend("reference", "additive_attention.reference"),
+    ),
+    "decoder_loop": (
+        Backend("cuda_graph", "decoder_loop.cuda_graph", is_measured=True),
+        Backend("eager", "decoder_loop.eager"),
     ),
     "packed_sentences": (
         Backend("cpp", "packed_sentences.cpu", is_traceable=False),

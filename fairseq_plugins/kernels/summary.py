@@ -27,6 +27,10 @@ _OPERATIONS: dict[str, tuple[str, Callable[[Tensor], tuple[Any, ...]]]] = {
 }
 
 
+# Operations that GPUs have kernels for: what each is called.
+_ON_GPUS = {**{operation: name for operation, (name, _) in _OPERATIONS.items()}, "decoder_loop": "decoder's steps"}
+
+
 def summary(dtype: torch.dtype = torch.float32) -> str:
     """``kernels: C++ (MC-RNN, attention, scan)``: on what the operations run on the CPU in a precision, and why where
     C++ is off. What is not compiled yet is compiled now.
@@ -56,7 +60,7 @@ def backends_on_gpus() -> dict[str, str]:
     """
     machine_verdicts = verdicts.of_this_machine()
     backends = {}
-    for operation in _OPERATIONS:
+    for operation in _ON_GPUS:
         named = dispatch.named_backend(operation)
         has_it = any(backend.name == named for backend in dispatch.OPERATIONS[operation])
         backends[operation] = named if named and has_it else verdicts.fastest(machine_verdicts, operation)
@@ -79,5 +83,5 @@ def backends_on_cpu(dtype: torch.dtype = torch.float32) -> dict[str, str]:
 def _by_backend(backends: dict[str, str]) -> str:
     names: dict[str, list[str]] = {}
     for operation, backend in backends.items():
-        names.setdefault(_BACKENDS.get(backend, backend), []).append(_OPERATIONS[operation][0])
+        names.setdefault(_BACKENDS.get(backend, backend), []).append(_ON_GPUS[operation])
     return ", ".join(f"{backend} ({', '.join(operations)})" for backend, operations in names.items())

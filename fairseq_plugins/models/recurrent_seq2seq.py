@@ -44,6 +44,7 @@ from ..modules import (
     reorder_states,
 )
 from ..modules.dropout import Dropout
+from ..modules.input_feeding import feeds_in_graphs, input_feeding
 from ..modules.recurrent.stack import initial_states, of_levels
 from .beam_groups import regroup, reorder_encoder_out
 from .options import (
@@ -263,10 +264,18 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         else:
             cached = None
         sentences = encoder_out["sentences"][0]
+        # A GPU has the steps of a training's targets as graphs, which tell nothing of the weights.
+        in_graphs = (
+            self.training
+            and self.feeds_context
+            and incremental_state is None
+            and feeds_in_graphs(self.stack, encoder_out["encoder_out"][0])
+        )
         if cached is None:
             states, query = self._initial_states(encoder_out["summaries"], sentences)
             keys, attend, products = self.attention.project_keys(encoder_out["encoder_out"][0]), None, None
-            step = self.stack.stepper(query.size(0)) if self.feeds_context or incremental_state is not None else None
+            is_by_step = not in_graphs and (self.feeds_context or incremental_state is not None)
+            step = self.stack.stepper(query.size(0)) if is_by_step else None
         else:
             states, query, keys = cached["states"], cached["query"], cached["keys"]
             step, attend, products = cached["step"], cached["attend"], cached["products"]
@@ -286,7 +295,12 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             return context.view(*query.shape[:2], -1), weights.view(*query.shape[:2], -1)
 
         embedded = dropout(self.embed_tokens(prev_output_tokens), self.dropout, self.training)
-        if step is None:
+        weights: Tensor | None = None
+        if in_graphs:
+            output, context = input_feeding(
+                self, self.stack, self.attention, embedded, query, states, keys, values, padding_mask
+            )
+        elif step is None:
             output = self.stack(embedded.transpose(0, 1), None, states).output.transpose(0, 1)
             context, weights = attend_by_sentence(output)
         elif self.feeds_context:
@@ -314,7 +328,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         x = torch.cat([output, context, embedded], dim=-1)
         x = torch.tanh(self.readout(x) if products is None else products.readout(x.squeeze(1)).unsqueeze(1))
         x = dropout(x, self.dropout, self.training)
-        if self.training or not self.need_attn:
+        if self.training or not self.need_attn or weights is None:
             return x, {"attn": [None]}
         positions = encoder_out["source_positions"][0].index_select(0, sentences)
         return x, {"attn": [weights.gather(-1, positions.unsqueeze(1).expand_as(weights))]}

@@ -8,7 +8,7 @@ step of any sequence. Each step writes its output into the operands of those of 
 longest lag.
 
 A graph works in buffers of its own, into which inputs are copied and from which results are copied after every
-``STEPS`` steps. Under Triton's interpreter (TRITON_INTERPRET=1 in the environment when triton is first imported) the
+so many steps. Under Triton's interpreter (TRITON_INTERPRET=1 in the environment when triton is first imported) the
 same code runs on CPUs, without graphs, for tests.
 """
 
@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 from triton import language as tl
 
+from ..captured_graphs import Programs, bucket, captured, is_capturing, precision
 from ..second_derivatives import differentiable_once
 from . import vectorized
-from .captured_graphs import Programs, captured
 from .specification import (
     MultiChannelLayer,
     MultiChannelOutput,
@@ -35,8 +35,8 @@ from .specification import (
 from .triton import backward_step, forward_step
 from .vectorized import RecurrenceInputs
 
-# Steps of one graph. A single step has a graph of its own, for decoding.
-STEPS = 8
+# Steps of one graph: more where a step takes a GPU less time than the copies around a graph take a CPU to launch.
+STEPS, STEPS_OF_NARROW, NARROW = 8, 16, 512
 # Batches up to this size share a graph; larger ones are rounded up by less than a quarter.
 SMALLEST_BATCH = 8
 # After every graph as many steps' operands are copied.
@@ -55,6 +55,8 @@ def refuses(layer: MultiChannelLayer, rows: int) -> str | None:
     is_interpreted = device.type == "cpu" and os.environ.get("TRITON_INTERPRET") == "1"
     if device.type != "cuda" and not is_interpreted:
         return f"it computes on GPUs, and the layer is on {device.type}"
+    if is_capturing():
+        return "it is part of a graph, and makes graphs of its own"
     if longest > LONGEST_LAG:
         return f"a lag of {longest} is longer than the {LONGEST_LAG} that its graphs are made for"
     return None if rows else "there is nothing to compute"
@@ -221,19 +223,15 @@ class _Shape(NamedTuple):
     steps: int
     dtype: torch.dtype
     device: torch.device
-    # Whether products round to TF32 is decided when they are captured.
     precision: str
     stream: int
 
     @classmethod
     def of(cls, gates: Tensor, hidden: Tensor, specification: MultiChannelSpecification) -> _Shape:
         stream = torch.cuda.current_stream(gates.device).cuda_stream if gates.is_cuda else 0
-        # PyTorch's older question raises once the newer setting has been used.
-        newer = getattr(torch.backends.cuda.matmul, "fp32_precision", None)
-        precision = torch.get_float32_matmul_precision() if newer is None else newer
-        steps = 1 if gates.size(0) == 1 else STEPS
-        batch, hidden_size = _bucket(gates.size(1)), hidden.size(-1)
-        return cls(specification, batch, hidden_size, steps, gates.dtype, gates.device, precision, stream)
+        batch, hidden_size = bucket(gates.size(1), SMALLEST_BATCH), hidden.size(-1)
+        steps = _steps(hidden_size) if gates.size(0) > 1 else 1  # a graph of its own, for decoding
+        return cls(specification, batch, hidden_size, steps, gates.dtype, gates.device, precision(), stream)
 
     @property
     def cell_state(self) -> int:
@@ -448,9 +446,8 @@ def _history_of(t: int, slot: int, j: int, specification: MultiChannelSpecificat
     return (lag - 1 - t) * specification.channels + source_slot
 
 
-def _bucket(batch_size: int) -> int:
-    step = max(SMALLEST_BATCH, 1 << max(batch_size - 1, 1).bit_length() >> 3)
-    return -(-batch_size // step) * step
+def _steps(hidden_size: int) -> int:
+    return STEPS_OF_NARROW if hidden_size <= NARROW else STEPS
 
 
 def _compute_dtype(dtype: torch.dtype) -> torch.dtype:

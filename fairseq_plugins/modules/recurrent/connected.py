@@ -72,6 +72,7 @@ class ConnectedRNN(RecurrentNetwork[kernels.MultiChannelState]):
     """
 
     dropped_connections: Tensor | None  # W_1 ... W_L where DropConnect drops of them
+    has_fixed_steps = True
 
     def __init__(
         self,

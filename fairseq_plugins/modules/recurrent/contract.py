@@ -43,12 +43,15 @@ class RecurrentNetwork(nn.Module, ABC, Generic[State]):
         has_cell_state: whether it starts from a c0 beside the h0, as an LSTM does.
         is_steppable: whether it runs one time step after the other too, so that a decoder can use it: a network in two
             directions cannot.
+        has_fixed_steps: whether a step is the same operations whatever the numbers and the epoch are, none of them
+            random and none that waits for the GPU: what a graph of a decoder's steps needs.
     """
 
     input_size: int
     output_size: int
     has_cell_state: bool
     is_steppable: bool = True
+    has_fixed_steps: bool = False
 
     @abstractmethod
     def forward(

@@ -32,6 +32,8 @@ class ConventionalRNN(RecurrentNetwork[ConventionalState]):
         ValueError: an unknown cell, or a size that torch's layer does not take.
     """
 
+    has_fixed_steps = True
+
     def __init__(self, input_size: int, hidden_size: int, cell: str = "lstm") -> None:
         super().__init__()
         if cell not in torch_layers.CELLS:

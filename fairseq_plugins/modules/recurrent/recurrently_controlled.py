@@ -54,6 +54,8 @@ class RecurrentlyControlledRNN(RecurrentNetwork[RecurrentlyControlledState]):
         ValueError: a size below 1, an unknown cell or output gate.
     """
 
+    has_fixed_steps = True
+
     def __init__(
         self,
         input_size: int,

@@ -130,9 +130,14 @@ class NetworkStack(nn.Module):
         return self.stepper(x.size(0))(x, states)
 
     def stepper(
-        self, batch_size: int
+        self, batch_size: int, dropouts: Sequence[Callable[[Tensor], Tensor]] | None = None
     ) -> Callable[[Tensor, Sequence[RecurrentState]], tuple[Tensor, tuple[RecurrentState, ...]]]:
         """:meth:`step` for many steps, one sequence; see :meth:`.RecurrentNetwork.stepper`.
+
+        Args:
+            batch_size: about how many rows.
+            dropouts: what the inputs of all layers but the first go through, from the second layer on; the stack's own
+                dropout if None.
 
         Raises:
             TypeError: the stack does not run step by step.
@@ -140,16 +145,18 @@ class NetworkStack(nn.Module):
         if not self.is_steppable:
             raise TypeError("a stack in two directions does not run step by step")
         steps = [self._stepper_of(layer, batch_size) for layer in self.layers]
-        dropouts: list[Callable[[Tensor], Tensor]] = [
-            self.dropout.for_steps() if isinstance(self.dropout, LockedDropout) else self.dropout for _ in steps
-        ]
+        if dropouts is None:
+            dropouts = [
+                self.dropout.for_steps() if isinstance(self.dropout, LockedDropout) else self.dropout
+                for _ in self.layers[:-1]
+            ]
 
         def step(x: Tensor, states: Sequence[RecurrentState]) -> tuple[Tensor, tuple[RecurrentState, ...]]:
             check_number(states, len(self.layers))
             next_states = []
-            for i, (layer_step, dropout, state) in enumerate(zip(steps, dropouts, states, strict=True)):
+            for i, (layer_step, state) in enumerate(zip(steps, states, strict=True)):
                 if i > 0:
-                    x = dropout(x)
+                    x = dropouts[i - 1](x)
                 x, state = layer_step(x, state)
                 next_states.append(state)
             return x, tuple(next_states)

@@ -47,7 +47,7 @@ def _small_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
         return
     from fairseq_plugins.kernels.multi_channel import cuda_graph
 
-    monkeypatch.setattr(cuda_graph, "STEPS", 3)
+    monkeypatch.setattr(cuda_graph, "STEPS_OF_NARROW", 3)
     monkeypatch.setattr(cuda_graph, "SMALLEST_BATCH", 4)
 
 
@@ -143,7 +143,8 @@ def test_steps_agree_with_the_reference(cell: str, monkeypatch: pytest.MonkeyPat
 @on_device
 def test_graphs_are_shared_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any length and nearby batch sizes share a graph; the least recently used one goes."""
-    from fairseq_plugins.kernels.multi_channel import captured_graphs, cuda_graph
+    from fairseq_plugins.kernels import captured_graphs
+    from fairseq_plugins.kernels.multi_channel import cuda_graph
 
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cuda_graph")
     monkeypatch.setattr(cuda_graph, "_programs", captured_graphs.Programs())
@@ -167,7 +168,8 @@ def test_graphs_are_shared_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @on_device
 def test_graphs_are_forgotten_when_they_hold_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairseq_plugins.kernels.multi_channel import captured_graphs, cuda_graph
+    from fairseq_plugins.kernels import captured_graphs
+    from fairseq_plugins.kernels.multi_channel import cuda_graph
 
     monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cuda_graph")
     monkeypatch.setattr(cuda_graph, "_programs", captured_graphs.Programs())
