@@ -178,6 +178,38 @@ def test_second_derivatives_are_refused() -> None:
         torch.autograd.grad(output.square().sum(), [x], create_graph=True)
 
 
+def test_what_cannot_be_captured_runs_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With one line, and without another attempt; a lack of memory is no such reason."""
+    model = make()
+    on("eager", monkeypatch)
+    expected = results(model, BATCH)
+    on("cuda_graph", monkeypatch)
+    attempts = []
+
+    def fails(work: object, device: torch.device, pool: object) -> None:
+        attempts.append(device)
+        raise RuntimeError("operation not permitted when stream is capturing\nand so on")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cuda_graph, "captured", fails)
+        for _ in range(2):
+            torch.testing.assert_close(results(model, BATCH), expected, rtol=1e-9, atol=1e-9)
+        assert len(attempts) == 1
+        assert [record.message for record in caplog.records if "decoder's steps" in record.message] == [
+            "kernels: the decoder's steps run one operation after the other: "
+            "operation not permitted when stream is capturing"
+        ]
+
+        def has_no_memory(work: object, device: torch.device, pool: object) -> None:
+            raise torch.OutOfMemoryError("none is left")
+
+        patch.setattr(cuda_graph, "captured", has_no_memory)
+        with pytest.raises(torch.OutOfMemoryError):
+            results(make(), BATCH)
+
+
 def test_steps_that_change_are_not_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     """HM-RNN anneals a slope from epoch to epoch, which a graph would keep."""
     on("cuda_graph", monkeypatch)

@@ -9,6 +9,7 @@ The backward graph computes its steps anew before it goes back through them: onl
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -18,7 +19,9 @@ from torch import Tensor
 
 from ..captured_graphs import Programs, bucket, captured, capturing, precision
 from ..second_derivatives import differentiable_once
-from . import DecoderLoop, Tensors
+from . import DecoderLoop, Tensors, eager
+
+logger = logging.getLogger(__name__)
 
 # Steps of one graph.
 STEPS = 8
@@ -32,15 +35,34 @@ def refuses(like: Tensor) -> str | None:
 def decoder_loop(
     loop: DecoderLoop, inputs: Tensors, state: Tensors, constants: Tensors, parameters: Tensors
 ) -> tuple[Tensor, ...]:
-    """See :func:`fairseq_plugins.kernels.decoder_loop.decoder_loop`."""
-    counts = len(inputs), len(state), len(constants)
-    outputs: tuple[Tensor, ...] = _Loop.apply(loop, counts, *inputs, *state, *constants, *parameters)
-    return outputs
+    """See :func:`fairseq_plugins.kernels.decoder_loop.decoder_loop`. Operations that cannot be captured run one after
+    the other, for good, and a line of the log says so."""
+    if loop.owner not in _uncaptured:
+        groups = _Groups(inputs, state, constants, parameters)
+        programs = _programs.setdefault(loop.owner, Programs())
+        with programs.lock:
+            try:
+                program = programs.get(_Program, _Shape.of(loop, groups), loop, groups, programs)
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError as error:  # whatever CUDA calls it
+                _uncaptured.add(loop.owner)
+                reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                logger.warning(f"kernels: the decoder's steps run one operation after the other: {reason}")
+            else:
+                return _run(program, programs, groups)
+    return eager.decoder_loop(loop, inputs, state, constants, parameters)
 
 
 def captures(owner: object) -> int:
     """Programs captured so far for a loop's owner."""
     return _programs[owner].made if owner in _programs else 0
+
+
+def _run(program: _Program, programs: Programs, groups: _Groups) -> tuple[Tensor, ...]:
+    counts = len(groups.inputs), len(groups.state), len(groups.constants)
+    outputs: tuple[Tensor, ...] = _Loop.apply(program, programs, counts, *(part for group in groups for part in group))
+    return outputs
 
 
 class _Groups(NamedTuple):
@@ -60,24 +82,23 @@ class _Groups(NamedTuple):
 
 class _Loop(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, loop: DecoderLoop, counts: tuple[int, int, int], *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(
+        ctx: Any, program: _Program, programs: Programs, counts: tuple[int, int, int], *tensors: Tensor
+    ) -> tuple[Tensor, ...]:
         groups = _Groups.of(tensors, counts)
         steps, rows = groups.inputs[0].shape[:2]
-        programs = _programs_of(loop.owner)
-        with programs.lock:
-            program = programs.get(_Program, _Shape.of(loop, groups), loop, groups, programs)
-            outputs = [like.new_empty(steps, rows, *like.shape[2:]) for like in program.outputs]
-            chunks = _chunks(steps)
-            kept = [part.new_empty(len(chunks), *part.shape) for part in groups.state]
-            program.start(groups)
-            for chunk, (begin, end) in enumerate(chunks):
-                for of_all, part in zip(kept, program.state, strict=True):
-                    of_all[chunk] = part[:rows]
-                for buffer, given in zip(program.inputs, groups.inputs, strict=True):
-                    _fill(buffer, given[begin:end])
-                program.forward()
-                for of_all, part in zip(outputs, program.outputs, strict=True):
-                    of_all[begin:end] = part[: end - begin, :rows]
+        outputs = [like.new_empty(steps, rows, *like.shape[2:]) for like in program.outputs]
+        chunks = _chunks(steps)
+        kept = [part.new_empty(len(chunks), *part.shape) for part in groups.state]
+        program.start(groups)
+        for chunk, (begin, end) in enumerate(chunks):
+            for of_all, part in zip(kept, program.state, strict=True):
+                of_all[chunk] = part[:rows]
+            for buffer, given in zip(program.inputs, groups.inputs, strict=True):
+                _fill(buffer, given[begin:end])
+            program.forward()
+            for of_all, part in zip(outputs, program.outputs, strict=True):
+                of_all[begin:end] = part[: end - begin, :rows]
         ctx.save_for_backward(*kept, *tensors)
         ctx.counts, ctx.programs, ctx.program = counts, programs, program
         return tuple(outputs)
@@ -110,12 +131,12 @@ class _Loop(torch.autograd.Function):
                 for gradient, given, is_needed, is_used in zip(
                     (*grad_inputs, *by_row, *found.parameters),
                     tensors,
-                    ctx.needs_input_grad[2:],
+                    ctx.needs_input_grad[3:],
                     program.is_used,
                     strict=True,
                 )
             ]
-        return None, None, *gradients
+        return None, None, None, *gradients
 
 
 class _Shape(NamedTuple):
@@ -250,7 +271,4 @@ def _chunks(steps: int) -> Sequence[tuple[int, int]]:
 
 
 _programs: weakref.WeakKeyDictionary[object, Programs] = weakref.WeakKeyDictionary()
-
-
-def _programs_of(owner: object) -> Programs:
-    return _programs.setdefault(owner, Programs())
+_uncaptured: weakref.WeakSet[object] = weakref.WeakSet()

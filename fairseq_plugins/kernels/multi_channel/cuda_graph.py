@@ -8,7 +8,7 @@ step of any sequence. Each step writes its output into the operands of those of 
 longest lag.
 
 A graph works in buffers of its own, into which inputs are copied and from which results are copied after every
-so many steps. Under Triton's interpreter (TRITON_INTERPRET=1 in the environment when triton is first imported) the
+``STEPS`` steps. Under Triton's interpreter (TRITON_INTERPRET=1 in the environment when triton is first imported) the
 same code runs on CPUs, without graphs, for tests.
 """
 
@@ -35,8 +35,8 @@ from .specification import (
 from .triton import backward_step, forward_step
 from .vectorized import RecurrenceInputs
 
-# Steps of one graph: more where a step takes a GPU less time than the copies around a graph take a CPU to launch.
-STEPS, STEPS_OF_NARROW, NARROW = 8, 16, 512
+# Steps of one graph.
+STEPS = 8
 # Batches up to this size share a graph; larger ones are rounded up by less than a quarter.
 SMALLEST_BATCH = 8
 # After every graph as many steps' operands are copied.
@@ -230,7 +230,7 @@ class _Shape(NamedTuple):
     def of(cls, gates: Tensor, hidden: Tensor, specification: MultiChannelSpecification) -> _Shape:
         stream = torch.cuda.current_stream(gates.device).cuda_stream if gates.is_cuda else 0
         batch, hidden_size = bucket(gates.size(1), SMALLEST_BATCH), hidden.size(-1)
-        steps = _steps(hidden_size) if gates.size(0) > 1 else 1  # a graph of its own, for decoding
+        steps = STEPS if gates.size(0) > 1 else 1  # a graph of its own, for decoding
         return cls(specification, batch, hidden_size, steps, gates.dtype, gates.device, precision(), stream)
 
     @property
@@ -444,10 +444,6 @@ def _history_of(t: int, slot: int, j: int, specification: MultiChannelSpecificat
     if lag <= t or source_slot < 0:
         return specification.longest_lag * specification.channels
     return (lag - 1 - t) * specification.channels + source_slot
-
-
-def _steps(hidden_size: int) -> int:
-    return STEPS_OF_NARROW if hidden_size <= NARROW else STEPS
 
 
 def _compute_dtype(dtype: torch.dtype) -> torch.dtype:

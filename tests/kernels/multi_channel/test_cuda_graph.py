@@ -47,7 +47,7 @@ def _small_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
         return
     from fairseq_plugins.kernels.multi_channel import cuda_graph
 
-    monkeypatch.setattr(cuda_graph, "STEPS_OF_NARROW", 3)
+    monkeypatch.setattr(cuda_graph, "STEPS", 3)
     monkeypatch.setattr(cuda_graph, "SMALLEST_BATCH", 4)
 
 
