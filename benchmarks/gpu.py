@@ -3,8 +3,8 @@
     python benchmarks/gpu.py [--continue FILE] [--parts PART ...] [--seconds N] [--data DIR]
     python benchmarks/gpu.py --dry-run --continue FILE
 
-No GPU has run any of this yet: the backends ``cuda_graph`` and ``triton``, half precision on a GPU and two processes on
-one GPU are untried, and only this benchmark's dry run has been seen to work, on a CPU.
+One GPU has run the parts tests and layers (benchmarks/results/gpu_h200.json). The other parts, and the decoder's loop
+as CUDA graphs, have only been seen in this benchmark's dry run on a CPU.
 
 The parts, the most important first:
 
@@ -13,6 +13,7 @@ layers      every recurrent layer on each of its backends beside cuDNN's LSTM in
             and backward, forward alone, decoding steps; bfloat16, TF32 (cuDNN's products and ours alike) and float32
 models      MC-RNN-3, RNNSearch and DPN-S2S beside fairseq's lstm, transformer and fconv of about the same size: tokens
             a second in training, sentences a second in beam search, peak memory
+profile     of a training step of each of these: its time, its launches, and how long the GPU works on them
 agreement   errors of every layer and backend against the reference in float64, in each precision
 precisions  scripts/train.sh with --bf16 and --fp16: no loss that is not a number, and a loss that falls; and the losses
             of two processes on one GPU beside those of one with twice the batch
@@ -43,8 +44,8 @@ from timing import REPETITIONS, versions
 
 from fairseq_plugins.errors import InputError, report_input_errors
 
-PARTS = ("tests", "layers", "models", "agreement", "precisions", "training")
-SYSTEMS = ("MC-RNN-3", "RNNSearch", "DPN-S2S")
+PARTS = ("tests", "layers", "models", "profile", "agreement", "precisions", "training")
+SYSTEMS = ("RNNSearch", "MC-RNN-3", "DPN-S2S", "transformer")
 PART_SECONDS = 480
 # Of what may go on after a cell should have ended, before the process is ended.
 GRACE_SECONDS = 30
@@ -59,15 +60,18 @@ on a machine without a network
   colorama, tensorboardX, pytest, pytest-timeout and hypothesis. PyTorch and Triton stay those of the machine. There:
     python3 -m pip install --no-index --no-deps --target SITE WHEELS/*.whl
     export PYTHONPATH=SITE
-  For the part training prepare the data before (scripts/prepare_iwslt14_de_en.sh) and carry, of its folder,
+  For the part training prepare the data before (configs/iwslt14_sample/_base.yaml says how) and carry, of its folder,
   preparation.json, bin/, tokens/test.*, raw/test.* and the files of the BPE.
+  The first call compares the kernels, for half a minute or more; carry what FAIRSEQ_PLUGINS_CACHE names from call to
+  call.
 
-a whole session: three calls of at most ten minutes each, with FILE.json, FILE.md and FILE.log kept between them
-  python3 benchmarks/gpu.py --continue FILE.json --seconds 540 --parts tests layers
-  python3 benchmarks/gpu.py --continue FILE.json --seconds 540 --parts precisions agreement
-  python3 benchmarks/gpu.py --continue FILE.json --seconds 540 --parts models training --data DATA
-Whatever was mended in between: the same calls with --again, which measures anew what failed. With time left, a longer
-training of one system: --parts training --data DATA --systems MC-RNN-3 --training-seconds 300
+a whole session: calls of at most ten minutes each, with FILE.json, FILE.md and FILE.log kept between them
+  python3 benchmarks/gpu.py --continue FILE.json --seconds 540 --parts tests models profile agreement
+  python3 benchmarks/gpu.py --continue FILE.json --seconds 580 --parts training --data DATA --training-seconds 400 \
+    --systems MC-RNN-3                          (a call for each system)
+  python3 benchmarks/gpu.py --continue FILE.json --seconds 540 --parts precisions layers
+PYTEST_ADDOPTS="-n 5" runs the tests beside each other. Whatever was mended in between: the same calls with --again,
+which measures anew what failed.
 """
 
 
@@ -81,6 +85,10 @@ def cells_of(part: str, plan: Plan) -> Iterator[Cell]:
         from gpu_models import model_cells
 
         return model_cells(plan)
+    if part == "profile":
+        from gpu_profile import profile_cells
+
+        return profile_cells(plan)
     from gpu_commands import precision_cells, test_cells, training_cells
 
     return {"tests": test_cells, "precisions": precision_cells, "training": training_cells}[part](plan)

@@ -30,9 +30,10 @@ from fairseq_plugins.scoring.bleu import SACREBLEU, TOKENIZED
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 CONFIGURATIONS = {
-    "MC-RNN-3": "iwslt14_de_en/mc_rnn_3",
-    "RNNSearch": "iwslt14_de_en/rnnsearch",
-    "DPN-S2S": "iwslt14_de_en_10k/dpn",
+    "MC-RNN-3": "iwslt14_sample/mc_rnn_3",
+    "RNNSearch": "iwslt14_sample/rnnsearch",
+    "DPN-S2S": "iwslt14_sample/dpn",
+    "transformer": "iwslt14_sample/transformer",
 }
 TESTS = {
     "tests of graphs": ["tests/kernels/multi_channel/test_cuda_graph.py", "-k", "not under_the_interpreter"],
@@ -47,6 +48,8 @@ DRY_TESTS = {
 UPDATES = 500
 # Of the two processes on one GPU.
 UPDATES_OF_TWO, SENTENCES_OF_BOTH = 20, 64
+# Of a batch: a CPU's are half as large, but here it is launches that take the time.
+TOKENS = 4000
 # So small that a CPU trains it in seconds, and so fast that ten updates show.
 TINY_MODEL = ["--encoder-embed-dim", "8", "--encoder-hidden-size", "8", "--decoder-embed-dim", "8"]
 TINY_MODEL += ["--decoder-hidden-size", "8", "--lr", "1e-2", "--dropout", "0"]
@@ -67,7 +70,7 @@ def tests(name: str, arguments: Sequence[str], plan: Plan) -> list[Figure]:
         RuntimeError: one failed, or none ran.
     """
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    status, output = _run(command, plan, 290, FAIRSEQ_PLUGINS_TEST_DEVICE=plan.device)
+    status, output = run(command, plan, 290, FAIRSEQ_PLUGINS_TEST_DEVICE=plan.device)
     plan.write_log(name, output)
     counts = {what: int(count) for count, what in re.findall(r"(\d+) (passed|failed|errors?|skipped)", output)}
     if status or not counts.get("passed"):
@@ -201,7 +204,7 @@ def training(system: str, plan: Plan) -> list[Figure]:
         raise InputError("no data to train on: give a folder that scripts/prepare_*.sh has written with --data")
     limit = ["--max-update", 10] if plan.dry else ["--stop-time-hours", plan.training_seconds / 3600]
     name = f"{system}, training"
-    options = ["--bf16", *limit, "--max-epoch", 0, "--no-epoch-checkpoints"]
+    options = ["--bf16", *limit, "--max-tokens", TOKENS, "--max-epoch", 0, "--no-epoch-checkpoints"]
     options += ["--log-interval", 5 if plan.dry else 50]
     work = _train(system, name, _data(plan), options, plan, plan.training_seconds + START_SECONDS)
     arguments = [_configuration(system), "--data", _data(plan), "--work", work, "--gpus", _gpus(plan)]
@@ -245,13 +248,13 @@ def _script(script: str, arguments: Sequence[object], title: str, plan: Plan, se
         finally:
             plan.write_log(title, output.getvalue())
         return
-    status, output = _run([str(CHECKOUT / "scripts" / f"{script}.sh"), *arguments], plan, seconds)
+    status, output = run([str(CHECKOUT / "scripts" / f"{script}.sh"), *arguments], plan, seconds)
     plan.write_log(title, output)
     if status:
         raise RuntimeError(_last_line(output))
 
 
-def _run(command: Sequence[str], plan: Plan, seconds: float, **env: str) -> tuple[int, str]:
+def run(command: Sequence[str], plan: Plan, seconds: float, **env: str) -> tuple[int, str]:
     """Exit status and output of a command, which is stopped after so many seconds; a dry run waits for it.
 
     Raises:
@@ -267,7 +270,7 @@ def _run(command: Sequence[str], plan: Plan, seconds: float, **env: str) -> tupl
         # Not killed at once: a script stops what it has started.
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=15)
+            plan.write_log(f"stopped: {Path(command[0]).name}", process.communicate(timeout=15)[0])
         raise RuntimeError(f"{Path(command[0]).name} was stopped after {seconds:.0f} seconds") from None
     finally:
         process.kill()
@@ -292,7 +295,7 @@ def _data(plan: Plan) -> Path:
 
 
 def _run_or_raise(command: Sequence[object], plan: Plan) -> None:
-    status, output = _run(list(map(str, command)), plan, 100)
+    status, output = run(list(map(str, command)), plan, 100)
     plan.write_log("data", output)
     if status:
         raise RuntimeError(_last_line(output))

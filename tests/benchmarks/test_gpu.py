@@ -160,3 +160,21 @@ def test_what_a_command_said_of_its_failure() -> None:
     assert gpu_commands._last_line(output) == "torch.OutOfMemoryError: CUDA out of memory"
     assert gpu_commands._last_line("begins\nerror: no such data\n") == "error: no such data"
     assert gpu_commands._last_line("") == "it said nothing"
+
+
+def test_what_a_stopped_command_had_said_is_in_the_log(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import time; print('epoch 3', flush=True); time.sleep(60)"]
+    with pytest.raises(RuntimeError, match="was stopped after 2 seconds"):
+        gpu_commands.run(command, plan(tmp_path, dry=False), 2)
+    assert "epoch 3" in (tmp_path / "x.log").read_text()
+
+
+def test_chosen_parts_alone_go_on_where_they_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--continue FILE --parts layers."""
+    file = tmp_path / "gpu.json"
+    parts = {"layers": [cell("first", number)], "tests": [cell("second", never)]}
+    monkeypatch.setattr(gpu, "cells_of", lambda part, plan: iter(parts[part]))
+    for _ in range(2):
+        gpu.work(gpu.parse(["--dry-run", "--continue", str(file), "--parts", "layers"]))
+        parts["layers"] = [cell("first", never)]
+    assert [found["subject"] for found in json.loads(file.read_text())["cells"].values()] == ["first"]

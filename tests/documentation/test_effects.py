@@ -677,6 +677,8 @@ COVERED: dict[str, str] = {
     # The same code reads these options of all corpora of labelled texts.
     **{f"scripts/prepare_{name}.sh --max-length": PREPARATIONS for name in ("imdb", "reviews")},
     "scripts/prepare_imdb.sh --words": PREPARATIONS,
+    "benchmarks/gpu.py --continue": "test_gpu::test_chosen_parts_alone_go_on_where_they_ended",
+    "benchmarks/gpu.py --parts": "test_gpu::test_chosen_parts_alone_go_on_where_they_ended",
     "scripts/prepare_*.sh --output": "test_prepare::test_prepare_iwslt14",
     "scripts/prepare_copy_memory.sh --length": "test_generated_sequences::test_copy_memory",
     "scripts/prepare_pixels.sh --small": "test_sequence_tasks::test_long_memory",

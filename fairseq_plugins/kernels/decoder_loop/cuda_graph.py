@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 # Steps of one graph.
 STEPS = 8
+
+Part = TypeVar("Part")
 
 
 def refuses(like: Tensor) -> str | None:
@@ -75,9 +77,7 @@ class _Groups(NamedTuple):
 
     @classmethod
     def of(cls, tensors: Tensors, counts: tuple[int, int, int]) -> _Groups:
-        ends = [sum(counts[:i]) for i in range(len(counts) + 1)]
-        begins_and_ends = zip(ends, [*ends[1:], len(tensors)], strict=True)
-        return cls(*(tensors[begin:end] for begin, end in begins_and_ends))
+        return cls(*_split(tensors, counts))
 
 
 class _Loop(torch.autograd.Function):
@@ -217,7 +217,7 @@ class _Program:
             gradients = [next(found) if leaf.requires_grad else None for leaf in wanted]
             self.is_used = [gradient is not None for gradient in gradients]
             counts = len(self.inputs), len(self.state), len(self.constants)
-            of_inputs, of_state, *summed = _Groups.of(gradients, counts)  # type: ignore[arg-type]
+            of_inputs, of_state, *summed = _split(gradients, counts)
             _copy(self.gradients.inputs, of_inputs)
             _copy(self.gradients.state, of_state)
             for sums, of_group in zip(self.gradients[2:], summed, strict=True):
@@ -238,6 +238,12 @@ class _Program:
         """Before the last step is gone back through."""
         for gradient in (*self.gradients.state, *self.gradients.constants, *self.gradients.parameters):
             gradient.zero_()
+
+
+def _split(parts: Sequence[Part], counts: Sequence[int]) -> list[Sequence[Part]]:
+    """The first so many, the next, and so on, and in the end those that are left."""
+    begins = [sum(counts[:i]) for i in range(len(counts) + 1)]
+    return [parts[begin:end] for begin, end in zip(begins, [*begins[1:], len(parts)], strict=True)]
 
 
 def _leaf(part: Tensor) -> Tensor:
