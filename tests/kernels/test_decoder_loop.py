@@ -16,6 +16,7 @@ from fairseq_plugins.kernels import BACKEND_VARIABLE
 from fairseq_plugins.kernels.decoder_loop import DecoderLoop, cuda_graph, eager
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqModel
 from tests.models.test_recurrent_seq2seq import make_model
+from tests.models.transfers import META, OnGPU, Transfers
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 KINDS = ["lstm", "gru", "rnn", "mc_rnn", "ho_rnn", "rcrn"]
@@ -208,6 +209,18 @@ def test_what_cannot_be_captured_runs_all_the_same(
         patch.setattr(cuda_graph, "captured", has_no_memory)
         with pytest.raises(torch.OutOfMemoryError):
             results(make(), BATCH)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_waits_for_the_gpu_or_comes_from_the_cpu(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither could be captured."""
+    on("cuda_graph", monkeypatch)
+    model = make(kind, dropout=0.3).to(META)
+    tokens, lengths = torch.zeros(3, 5, dtype=torch.long, device=META), torch.zeros(3, dtype=torch.long, device=META)
+    with OnGPU(), Transfers() as transfers:
+        model(tokens, lengths, tokens)[0].sum().backward()
+    assert cuda_graph.captures(model.decoder) == 1
+    assert not transfers.read_back and not transfers.copied
 
 
 def test_steps_that_change_are_not_captured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ def problem(steps: int, batch_size: int, features: int, dtype: torch.dtype = tor
 @pytest.mark.slow
 def test_under_the_interpreter() -> None:
     """All tests of this file, with the backend for GPUs."""
-    run_under_interpreter(__file__)
+    run_under_interpreter(__file__, has_loops=True)
 
 
 @pytest.mark.system
