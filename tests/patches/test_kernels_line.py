@@ -40,10 +40,10 @@ def test_a_training_says_which_kernels_it_runs_on(
     compared: list[bool] = []
     monkeypatch.setattr(kernels_line.comparison, "ensure", lambda: compared.append(True))
     monkeypatch.setattr(verdicts, "of_this_machine", lambda: {"multi_channel": {"cuda_graph": Verdict(0.1)}})
-    line = "kernels: cuda_graph (MC-RNN), PyTorch operations (attention, scan), on GPUs"
+    line = "kernels: cuda_graph (MC-RNN), PyTorch operations (attention, scan, decoder's steps), on GPUs"
     assert said(caplog, cpu=False) == [line] and compared == [True]
     monkeypatch.setenv(BACKEND_VARIABLE, "triton")
-    line = "kernels: cuda_graph (MC-RNN), PyTorch operations (attention), triton (scan), on GPUs"
+    line = "kernels: cuda_graph (MC-RNN), PyTorch operations (attention, decoder's steps), triton (scan), on GPUs"
     assert said(caplog, cpu=False) == [line] and compared == [True], "whoever names one waits for nothing"
     monkeypatch.setenv(BACKEND_VARIABLE, "reference")
     assert said(caplog) == ["kernels: reference (MC-RNN, attention, scan)"]
