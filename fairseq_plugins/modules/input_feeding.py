@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..kernels.decoder_loop import DecoderLoop, Tensors, decoder_loop, runs_in_graphs
 from .attention import AdditiveAttention
-from .recurrent.contract import RecurrentState
+from .recurrent.contract import RecurrentNetwork, RecurrentState
 from .recurrent.stack import RecurrentStack
 from .regularization import with_parameters
 
@@ -22,7 +22,7 @@ POSITIONS = 8
 def feeds_in_graphs(stack: RecurrentStack, like: Tensor) -> bool:
     """Whether :func:`input_feeding` is the fastest way for such a stack and tensors like this one."""
     is_fixed = isinstance(stack.dropout, nn.Dropout) and not stack.drop_connect
-    return is_fixed and all(layer.has_fixed_steps for layer in stack.layers) and runs_in_graphs(like)
+    return is_fixed and all(map(_has_fixed_steps, stack.layers)) and runs_in_graphs(like)
 
 
 def input_feeding(
@@ -63,7 +63,7 @@ def input_feeding(
     kinds = [type(state) for state in states]
     sizes = [len(state) for state in states]
     is_dropping = stack.training and isinstance(stack.dropout, nn.Dropout) and stack.dropout.p > 0
-    # A graph draws no numbers: it would draw the same ones when it is computed anew.
+    # A graph draws no numbers: for the backward pass it is computed anew, and would draw others.
     kept = [
         stack.dropout(embedded.new_ones(embedded.size(1), embedded.size(0), layer.output_size))
         for layer in (stack.layers[:-1] if is_dropping else ())
@@ -102,6 +102,16 @@ def input_feeding(
         tuple(parameters.values()),
     )
     return output.transpose(0, 1), context.transpose(0, 1)
+
+
+def _has_fixed_steps(layer: RecurrentNetwork[Any]) -> bool:
+    """Whether its class says so of the steps that it has: a layer derived from one of ours may have its own."""
+    for kind in type(layer).__mro__:
+        if "has_fixed_steps" in vars(kind):
+            return layer.has_fixed_steps
+        if not {"step", "stepper"}.isdisjoint(vars(kind)):
+            return False
+    return False
 
 
 def _flat(states: Sequence[RecurrentState]) -> list[Tensor]:

@@ -15,6 +15,8 @@ from torch import Tensor
 from fairseq_plugins.kernels import BACKEND_VARIABLE
 from fairseq_plugins.kernels.decoder_loop import DecoderLoop, cuda_graph, eager
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqModel
+from fairseq_plugins.modules.recurrent.contract import Step
+from fairseq_plugins.modules.recurrent.conventional import ConventionalRNN, ConventionalState
 from tests.models.test_recurrent_seq2seq import make_model
 from tests.models.transfers import META, OnGPU, Transfers
 
@@ -229,6 +231,25 @@ def test_steps_that_change_are_not_captured(monkeypatch: pytest.MonkeyPatch) -> 
     model = make("hm_rnn")
     results(model, BATCH)
     assert not cuda_graph.captures(model.decoder)
+
+
+def test_a_derived_layer_says_itself_that_its_steps_are_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may drop at random in a step, which would not be the same when it is computed anew."""
+    on("cuda_graph", monkeypatch)
+
+    class Derived(ConventionalRNN):
+        def stepper(self, batch_size: int) -> Step[ConventionalState]:
+            return super().stepper(batch_size)
+
+    class Fixed(Derived):
+        has_fixed_steps = True
+
+    for kind, captures in (Derived, 0), (Fixed, 1):
+        model = make()
+        for layer in model.decoder.stack.layers:
+            layer.__class__ = kind
+        results(model, BATCH)
+        assert cuda_graph.captures(model.decoder) == captures
 
 
 def test_evaluation_tells_its_attention(monkeypatch: pytest.MonkeyPatch) -> None:
