@@ -20,8 +20,9 @@ precisions  scripts/train.sh with --bf16 and --fp16: no loss that is not a numbe
 training    trainings on --data in bfloat16 for --training-seconds, and their BLEU on the test set
 
 Every cell is in FILE as soon as it is measured, and is not measured again; one that fails has its reason there.
-FILE with the ending .md is the table of all cells, with .log what commands said and whole error messages. A cell that
-crashes the process or takes too long is given up, and a new process goes on with the next.
+FILE with the ending .md is the table of all cells, with .log what commands said and whole error messages; trainings are
+recorded in the folder results beside it. A cell that crashes the process or takes too long is given up, and a new
+process goes on with the next.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ on a machine without a network
 
 a whole session: calls of at most ten minutes each, with FILE.json, FILE.md and FILE.log kept between them
   python3 benchmarks/gpu.py --continue FILE.json --seconds 540 --parts tests models profile agreement
-  python3 benchmarks/gpu.py --continue FILE.json --seconds 580 --parts training --data DATA --training-seconds 400 \
-    --systems MC-RNN-3                          (a call for each system)
+  python3 benchmarks/gpu.py --continue FILE.json --seconds 580 --parts training --data DATA --training-seconds 360 \
+    --systems MC-RNN-3                          (a call for each system, or two beside each other, a FILE each)
   python3 benchmarks/gpu.py --continue FILE.json --seconds 540 --parts precisions layers
 PYTEST_ADDOPTS="-n 5" runs the tests beside each other. Whatever was mended in between: the same calls with --again,
 which measures anew what failed.
@@ -212,8 +213,9 @@ def work(args: argparse.Namespace) -> None:
     if args.dry_run:
         environment["dry run"] = "figures say nothing"
     record = Record(args.record, environment)
-    # A dry run takes as long as it takes.
-    seconds, part_seconds = (math.inf, math.inf) if args.dry_run else (args.seconds, PART_SECONDS)
+    # A dry run takes as long as it takes; a part alone has all of the time.
+    seconds = math.inf if args.dry_run else args.seconds
+    part_seconds = PART_SECONDS if len(args.parts) > 1 and not args.dry_run else seconds
     until = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="gpu_benchmark_") as folder:
         plan = Plan(

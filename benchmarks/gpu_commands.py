@@ -54,7 +54,7 @@ TOKENS = 4000
 TINY_MODEL = ["--encoder-embed-dim", "8", "--encoder-hidden-size", "8", "--decoder-embed-dim", "8"]
 TINY_MODEL += ["--decoder-hidden-size", "8", "--lr", "1e-2", "--dropout", "0"]
 # What a training needs beside its updates: start, validation and checkpoint; and then decoding of the test set.
-START_SECONDS, EVALUATION_SECONDS = 40, 110
+START_SECONDS, EVALUATION_SECONDS = 90, 110
 
 
 def test_cells(plan: Plan) -> Iterator[Cell]:
@@ -208,6 +208,8 @@ def training(system: str, plan: Plan) -> list[Figure]:
     options += ["--log-interval", 5 if plan.dry else 50]
     work = _train(system, name, _data(plan), options, plan, plan.training_seconds + START_SECONDS)
     arguments = [_configuration(system), "--data", _data(plan), "--work", work, "--gpus", _gpus(plan)]
+    if not plan.dry:
+        arguments.append("--record")
     _script("evaluate", arguments, name, plan, EVALUATION_SECONDS)
     results = json.loads((work / "results.json").read_text(encoding="utf-8"))
     losses = logged_losses(work)
@@ -248,7 +250,9 @@ def _script(script: str, arguments: Sequence[object], title: str, plan: Plan, se
         finally:
             plan.write_log(title, output.getvalue())
         return
-    status, output = run([str(CHECKOUT / "scripts" / f"{script}.sh"), *arguments], plan, seconds)
+    command = [str(CHECKOUT / "scripts" / f"{script}.sh"), *arguments]
+    records = plan.log.resolve().parent / "results"
+    status, output = run(command, plan, seconds, FAIRSEQ_PLUGINS_RESULTS=str(records))
     plan.write_log(title, output)
     if status:
         raise RuntimeError(_last_line(output))

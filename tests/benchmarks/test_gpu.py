@@ -178,3 +178,15 @@ def test_chosen_parts_alone_go_on_where_they_ended(tmp_path: Path, monkeypatch: 
         gpu.work(gpu.parse(["--dry-run", "--continue", str(file), "--parts", "layers"]))
         parts["layers"] = [cell("first", never)]
     assert [found["subject"] for found in json.loads(file.read_text())["cells"].values()] == ["first"]
+
+
+def test_a_part_alone_has_all_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(gpu, "versions", lambda device: VERSIONS)
+    ends = {}
+    monkeypatch.setattr(gpu, "cells_of", lambda part, plan: part)
+    monkeypatch.setattr(gpu, "measure", lambda record, part, plan, until: ends.update({part: until - time.monotonic()}))
+    for parts in ["training"], ["tests", "models"]:
+        gpu.work(gpu.parse(["--continue", str(tmp_path / "gpu.json"), "--seconds", "590", "--parts", *parts]))
+    assert ends["training"] == pytest.approx(590, abs=5)
+    assert ends["tests"] == ends["models"] == pytest.approx(gpu.PART_SECONDS, abs=5)
