@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,6 +15,18 @@ from torch.utils._pytree import tree_leaves
 # Those of a training: buckets of batches, forwards and backwards, of whole sequences and of single steps.
 GRAPHS_KEPT = 128
 BYTES_KEPT = 4 << 30
+
+
+class Memory(NamedTuple):
+    """Where the intermediate results of graphs are that never run beside each other.
+
+    Attributes:
+        pool: of ``torch.cuda.graph_pool_handle()``.
+        stream: on which they are captured: what is freed on one is not used again on another.
+    """
+
+    pool: Any
+    stream: torch.cuda.Stream
 
 
 class Programs:
@@ -27,7 +39,7 @@ class Programs:
         self.made = 0
         self.lock = threading.RLock()
         self._programs: OrderedDict[tuple[type, Hashable], Any] = OrderedDict()
-        self._pools: dict[int, Any] = {}
+        self._memories: dict[int, Memory] = {}
 
     def get(self, kind: type, shape: Hashable, *arguments: Any) -> Any:
         """``kind(shape, *arguments)``, made when it is first asked for this shape."""
@@ -41,11 +53,11 @@ class Programs:
         self._programs.move_to_end(key)
         return self._programs[key]
 
-    def pool(self, stream: int) -> Any:
-        """The memory that all graphs which run on this stream, one after the other, have for intermediate results."""
-        if stream not in self._pools:
-            self._pools[stream] = torch.cuda.graph_pool_handle()
-        return self._pools[stream]
+    def memory(self, stream: int) -> Memory:
+        """What all graphs that run on this stream of the current GPU, one after the other, share."""
+        if stream not in self._memories:
+            self._memories[stream] = Memory(torch.cuda.graph_pool_handle(), torch.cuda.Stream())
+        return self._memories[stream]
 
     def _is_full(self) -> bool:
         buffers = tree_leaves([vars(program) for program in self._programs.values()])
@@ -71,14 +83,13 @@ def capturing() -> Iterator[None]:
         _here.is_capturing = before
 
 
-def captured(work: Callable[[], None], device: torch.device, pool: Any = None) -> Callable[[], None]:
+def captured(work: Callable[[], None], device: torch.device, memory: Memory | None = None) -> Callable[[], None]:
     """``work`` as a CUDA graph; itself on a CPU.
 
     Args:
         work: reads and writes tensors that are there before it.
         device: of the graph.
-        pool: of ``torch.cuda.graph_pool_handle()``, where the memory of its intermediate results comes from: graphs
-            may share one that never run beside each other. One of its own if None.
+        memory: of its intermediate results; its own if None.
     """
 
     def marked() -> None:
@@ -97,7 +108,8 @@ def captured(work: Callable[[], None], device: torch.device, pool: Any = None) -
         graph = torch.cuda.CUDAGraph()
         # The backward pass runs in a thread of autograd's, beside others that may use the GPU.
         # A stream of its own: by default all captures of a process are on one of the first capture's GPU.
-        with torch.cuda.graph(graph, pool, stream=torch.cuda.Stream(), capture_error_mode="thread_local"):
+        pool, stream = memory or Memory(None, torch.cuda.Stream())
+        with torch.cuda.graph(graph, pool, stream, capture_error_mode="thread_local"):
             marked()
     return graph.replay
 

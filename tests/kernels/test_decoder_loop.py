@@ -191,7 +191,7 @@ def test_what_cannot_be_captured_runs_all_the_same(
     on("cuda_graph", monkeypatch)
     attempts = []
 
-    def fails(work: object, device: torch.device, pool: object) -> None:
+    def fails(work: object, device: torch.device, memory: object) -> None:
         attempts.append(device)
         raise RuntimeError("operation not permitted when stream is capturing\nand so on")
 
@@ -205,7 +205,7 @@ def test_what_cannot_be_captured_runs_all_the_same(
             "operation not permitted when stream is capturing"
         ]
 
-        def has_no_memory(work: object, device: torch.device, pool: object) -> None:
+        def has_no_memory(work: object, device: torch.device, memory: object) -> None:
             raise torch.OutOfMemoryError("none is left")
 
         patch.setattr(cuda_graph, "captured", has_no_memory)

@@ -225,9 +225,12 @@ class _Program:
                     if gradient is not None:
                         total += gradient
 
-        pool = programs.pool(shape.stream) if shape.device.type == "cuda" else None
-        self.forward = captured(forward, shape.device, pool)
-        self.backward = captured(backward, shape.device, pool)
+        memory = None
+        if shape.device.type == "cuda":
+            with torch.cuda.device(shape.device):
+                memory = programs.memory(shape.stream)
+        self.forward = captured(forward, shape.device, memory)
+        self.backward = captured(backward, shape.device, memory)
 
     def start(self, groups: _Groups) -> None:
         """The state before the first step, and what all steps read."""
