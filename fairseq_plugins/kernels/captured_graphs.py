@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import set_detect_anomaly
+from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._pytree import tree_leaves
 
 # Those of a training: buckets of batches, forwards and backwards, of whole sequences and of single steps.
@@ -39,7 +42,8 @@ class Programs:
         self.made = 0
         self.lock = threading.RLock()
         self._programs: OrderedDict[tuple[type, Hashable], Any] = OrderedDict()
-        self._memories: dict[int, Memory] = {}
+        self._memories: dict[Hashable, Memory] = {}
+        self._buffers: dict[Hashable, Tensor] = {}
 
     def get(self, kind: type, shape: Hashable, *arguments: Any) -> Any:
         """``kind(shape, *arguments)``, made when it is first asked for this shape."""
@@ -55,14 +59,37 @@ class Programs:
 
     def memory(self, stream: int) -> Memory:
         """What all graphs that run on this stream of the current GPU, one after the other, share."""
-        if stream not in self._memories:
-            self._memories[stream] = Memory(torch.cuda.graph_pool_handle(), torch.cuda.Stream())
-        return self._memories[stream]
+        key = torch.cuda.current_device(), stream  # GPUs' default streams have the same number
+        if key not in self._memories:
+            self._memories[key] = Memory(torch.cuda.graph_pool_handle(), torch.cuda.Stream())
+        return self._memories[key]
+
+    def buffer(self, name: Hashable, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
+        """A tensor that programs share which have no need of what is in it from one run to the next.
+
+        Args:
+            name: of what it is for; of one stream.
+            shape: its sizes.
+            dtype: its type.
+            device: where it is.
+        """
+        key, size = (name, dtype, device), math.prod(shape)
+        if key not in self._buffers or self._buffers[key].numel() < size:
+            # Programs that were captured with a smaller one keep that.
+            self._buffers[key] = torch.zeros(size, dtype=dtype, device=device)
+        return self._buffers[key][:size].view(*shape)
+
+    def clear(self) -> None:
+        """Forgets all of them, and gives their memory back."""
+        self._programs.clear()
+        self._memories.clear()
+        self._buffers.clear()
 
     def _is_full(self) -> bool:
-        buffers = tree_leaves([vars(program) for program in self._programs.values()])
-        size = sum(value.nbytes for value in buffers if isinstance(value, Tensor))
-        return len(self._programs) > GRAPHS_KEPT or size > BYTES_KEPT
+        found = tree_leaves([vars(program) for program in self._programs.values()])
+        storages = [buffer.untyped_storage() for buffer in found if isinstance(buffer, Tensor)]
+        sizes = {storage.data_ptr(): storage.nbytes() for storage in storages}
+        return len(self._programs) > GRAPHS_KEPT or sum(sizes.values()) > BYTES_KEPT
 
 
 _here = threading.local()
@@ -93,22 +120,22 @@ def captured(work: Callable[[], None], device: torch.device, memory: Memory | No
     """
 
     def marked() -> None:
-        with capturing():
+        # What somebody has autograd do with tensors that it keeps (checkpoints, anomaly detection) is not part of it.
+        with capturing(), saved_tensors_hooks(lambda kept: kept, lambda kept: kept), set_detect_anomaly(False):
             work()
 
     if device.type != "cuda":
         return marked
     with torch.cuda.device(device):
-        # Compiles the kernels and makes the libraries' workspaces, neither of which can be captured.
-        warm_up = torch.cuda.Stream()
-        warm_up.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(warm_up):
-            marked()
-        torch.cuda.current_stream().wait_stream(warm_up)
-        graph = torch.cuda.CUDAGraph()
-        # The backward pass runs in a thread of autograd's, beside others that may use the GPU.
         # A stream of its own: by default all captures of a process are on one of the first capture's GPU.
         pool, stream = memory or Memory(None, torch.cuda.Stream())
+        # Compiles the kernels and makes the libraries' workspaces, neither of which can be captured.
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            marked()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        # The backward pass runs in a thread of autograd's, beside others that may use the GPU.
         with torch.cuda.graph(graph, pool, stream, capture_error_mode="thread_local"):
             marked()
     return graph.replay

@@ -85,6 +85,9 @@ OPERATIONS: dict[str, tuple[Backend, ...]] = {
     "decoder_loop": (
         Backend("cuda_graph", "decoder_loop.cuda_graph", is_measured=True),
         Backend("eager", "decoder_loop.eager"),
+        # The same: it is written once, and whoever names one of these wants no graphs.
+        Backend("autograd", "decoder_loop.eager"),
+        Backend("reference", "decoder_loop.eager"),
     ),
     "packed_sentences": (
         Backend("cpp", "packed_sentences.cpu", is_traceable=False),

@@ -269,6 +269,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             self.training
             and self.feeds_context
             and incremental_state is None
+            and encoder_out["encoder_out"][0].size(0) == prev_output_tokens.size(0)  # a row for each sentence
             and feeds_in_graphs(self.stack, encoder_out["encoder_out"][0])
         )
         if cached is None:

@@ -62,11 +62,11 @@ def input_feeding(
     }
     kinds = [type(state) for state in states]
     sizes = [len(state) for state in states]
-    is_dropping = stack.training and isinstance(stack.dropout, nn.Dropout) and stack.dropout.p > 0
+    is_dropping = isinstance(stack.dropout, nn.Dropout) and stack.dropout.training and stack.dropout.p > 0
     # A graph draws no numbers: for the backward pass it is computed anew, and would draw others.
     kept = [
         stack.dropout(embedded.new_ones(embedded.size(1), embedded.size(0), layer.output_size))
-        for layer in (stack.layers[:-1] if is_dropping else ())
+        for layer in (list(stack.layers)[:-1] if is_dropping else ())
     ]
     more = -keys.size(1) % POSITIONS
     keys, values = (nn.functional.pad(part, (0, 0, 0, more)) for part in (keys, values))
@@ -93,7 +93,7 @@ def input_feeding(
             contexts.append(context)
         return (torch.stack(outputs), torch.stack(contexts)), (query, *_flat(layers))
 
-    loop = DecoderLoop(decoder, (stack.training, is_dropping), run)
+    loop = DecoderLoop(decoder, is_dropping, run)
     output, context = decoder_loop(
         loop,
         (embedded.transpose(0, 1), *kept),

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
 
-from fairseq_plugins.kernels import BACKEND_VARIABLE
-from fairseq_plugins.kernels.decoder_loop import DecoderLoop, cuda_graph, eager
+from fairseq_plugins.kernels import BACKEND_VARIABLE, comparison
+from fairseq_plugins.kernels.decoder_loop import DecoderLoop, cuda_graph, decoder_loop, eager
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqModel
 from fairseq_plugins.modules.recurrent.contract import Step
 from fairseq_plugins.modules.recurrent.conventional import ConventionalRNN, ConventionalState
@@ -142,9 +144,6 @@ def test_gradients_of_what_is_no_parameter() -> None:
     weight, unread = (torch.randn(3, 3, dtype=torch.float64, device=DEVICE, requires_grad=True) for _ in range(2))
     counter = torch.zeros(2, dtype=torch.long, device=DEVICE)
 
-    class Owner:
-        pass
-
     owner = Owner()
 
     def run(inputs, state, constants, parameters):  # noqa: ANN001, ANN202
@@ -171,9 +170,6 @@ def test_second_derivatives_are_refused() -> None:
     x = torch.randn(4, 2, 3, device=DEVICE, requires_grad=True)
     h = torch.zeros(2, 3, device=DEVICE)
 
-    class Owner:
-        pass
-
     owner = Owner()
     loop = DecoderLoop(owner, None, lambda inputs, state, constants, parameters: ((inputs[0] * 2,), state))
     (output,) = cuda_graph.decoder_loop(loop, (x,), (h,), (), ())
@@ -181,36 +177,131 @@ def test_second_derivatives_are_refused() -> None:
         torch.autograd.grad(output.square().sum(), [x], create_graph=True)
 
 
-def test_what_cannot_be_captured_runs_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """With one line, and without another attempt; a lack of memory is no such reason."""
-    model = make()
-    on("eager", monkeypatch)
-    expected = results(model, BATCH)
+def test_what_cannot_be_captured_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After it CUDA's streams and generators are not what they were: nothing goes on."""
     on("cuda_graph", monkeypatch)
-    attempts = []
+    monkeypatch.setattr(cuda_graph, "captured", fails)
+    with pytest.raises(RuntimeError, match=r"cannot be a CUDA graph \(not permitted when capturing\): set .*=eager$"):
+        results(make(), BATCH)
 
-    def fails(work: object, device: torch.device, memory: object) -> None:
-        attempts.append(device)
-        raise RuntimeError("operation not permitted when stream is capturing\nand so on")
+
+def test_the_comparison_sees_what_cannot_be_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not comparison.judge("decoder_loop", "cuda_graph", DEVICE).problem
+    monkeypatch.setattr(cuda_graph, "captured", fails)
+    assert "not permitted" in comparison.judge("decoder_loop", "cuda_graph", DEVICE).problem
+
+
+def test_without_memory_everything_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fairseq leaves such a batch out, and goes on."""
+    on("cuda_graph", monkeypatch)
+    model = make()
+    results(model, BATCH[1:])
+
+    def has_none(work: object, device: torch.device, memory: object) -> None:
+        raise torch.OutOfMemoryError("none is left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(cuda_graph, "captured", fails)
-        for _ in range(2):
-            torch.testing.assert_close(results(model, BATCH), expected, rtol=1e-9, atol=1e-9)
-        assert len(attempts) == 1
-        assert [record.message for record in caplog.records if "decoder's steps" in record.message] == [
-            "kernels: the decoder's steps run one operation after the other: "
-            "operation not permitted when stream is capturing"
-        ]
-
-        def has_no_memory(work: object, device: torch.device, memory: object) -> None:
-            raise torch.OutOfMemoryError("none is left")
-
-        patch.setattr(cuda_graph, "captured", has_no_memory)
+        patch.setattr(cuda_graph, "captured", has_none)
         with pytest.raises(torch.OutOfMemoryError):
-            results(make(), BATCH)
+            results(model, BATCH)
+    made = cuda_graph.captures(model.decoder)
+    results(model, BATCH[1:])
+    assert cuda_graph.captures(model.decoder) == made + 1
+
+
+def test_several_hypotheses_of_a_sentence_attend_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make()
+    source = padded(BATCH)
+    target = source.repeat_interleave(2, dim=0)
+    found = []
+    for backend in "eager", "cuda_graph":
+        on(backend, monkeypatch)
+        encoded = model.encoder(source, source.ne(1).sum(1))
+        order = torch.arange(3, device=DEVICE).repeat_interleave(2)
+        found.append(model.decoder(target, model.encoder.reorder_encoder_out(encoded, order))[0])
+    torch.testing.assert_close(*found, rtol=1e-9, atol=1e-9)
+
+
+def test_other_numbers_of_rows_are_refused() -> None:
+    x, h = torch.zeros(4, 6, 3), torch.zeros(3, 3)
+    loop = DecoderLoop(model := nn.Identity(), None, lambda *tensors: ((tensors[0][0],), tensors[1]))
+    with pytest.raises(ValueError, match="must have 6 rows"):
+        decoder_loop(loop, (x,), (h,), (), tuple(model.parameters()))
+
+
+@pytest.mark.parametrize("is_reentrant", [True, False])
+def test_checkpoints_draw_the_same_dropout(is_reentrant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    on("cuda_graph", monkeypatch)
+    model = make(dropout=0.3)
+    source, target = padded(BATCH), padded(BATCH)
+    weight = model.decoder.stack.layers[1].rnn.weight_ih_l0
+
+    def logits(anchor: Tensor) -> Tensor:
+        return model(source, source.ne(1).sum(1), target)[0] * anchor
+
+    gradients = []
+    for run in logits, lambda anchor: checkpoint(logits, anchor, use_reentrant=is_reentrant):
+        torch.manual_seed(3)
+        model.zero_grad()
+        run(torch.ones((), device=DEVICE, dtype=torch.float64, requires_grad=True)).square().sum().backward()
+        gradients.append(weight.grad.clone())
+    torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-9)
+    assert cuda_graph.captures(model.decoder) == 1
+
+
+def test_dropout_is_off_where_it_is_its_own_module_that_evaluates(monkeypatch: pytest.MonkeyPatch) -> None:
+    on("cuda_graph", monkeypatch)
+    model = make(dropout=0.4)
+    model.decoder.dropout = model.encoder.dropout = model.encoder.stack.dropout.p = 0.0
+    model.decoder.stack.training = False
+    expected = results(model, BATCH)["logits"]
+    assert not torch.equal(results(model, BATCH)["logits"], expected), "the stack's dropout is on"
+    model.decoder.stack.dropout.eval()
+    torch.testing.assert_close(results(model, BATCH), results(model, BATCH))
+
+
+def test_a_state_that_goes_through_several_graphs_unchanged() -> None:
+    """A delay line of more parts than a graph has steps: each part's gradient is another's in the graph before."""
+    torch.manual_seed(0)
+    x = torch.randn(11, 2, 3, dtype=torch.float64, device=DEVICE, requires_grad=True)
+    line = [torch.randn(2, 3, dtype=torch.float64, device=DEVICE, requires_grad=True) for _ in range(5)]
+    owner = Owner()
+
+    def run(inputs, state, constants, parameters):  # noqa: ANN001, ANN202
+        outputs, state = [], list(state)
+        for row in inputs[0].unbind(0):
+            outputs.append(torch.tanh(row + state[-1]))
+            state = [outputs[-1], *state[:-1]]
+        return (torch.stack(outputs),), state
+
+    found = []
+    for backend in eager, cuda_graph:
+        (output,) = backend.decoder_loop(DecoderLoop(owner, None, run), (x,), line, (), ())
+        weights = torch.linspace(-1, 1, output.numel(), dtype=torch.float64, device=DEVICE).view_as(output)
+        found.append([output.detach(), *torch.autograd.grad((output * weights).sum(), [x, *line])])
+    torch.testing.assert_close(*found, rtol=1e-10, atol=1e-10)
+
+
+def test_graphs_share_their_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, they take hardly more memory than the largest."""
+    on("cuda_graph", monkeypatch)
+    model = make()
+    for rows in [[[5] * 30] * 20, [[5] * 9] * 20, [[5] * 9] * 9, BATCH]:
+        results(model, rows)
+    programs = cuda_graph._programs[model.decoder]
+    assert programs.made == 4
+    found = tree_leaves([vars(program) for program in programs._programs.values()])
+    buffers = [leaf for leaf in found if isinstance(leaf, Tensor)]
+    storages = {buffer.untyped_storage().data_ptr() for buffer in buffers}
+    assert len(storages) == len(buffers) / 4
+
+
+def fails(work: object, device: torch.device, memory: object) -> None:
+    raise RuntimeError("not permitted when capturing\nand so on")
+
+
+class Owner:
+    """Of a loop."""
 
 
 @pytest.mark.parametrize("kind", KINDS)

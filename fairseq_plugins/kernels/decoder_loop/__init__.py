@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from .. import dispatch
@@ -35,11 +34,9 @@ class DecoderLoop(NamedTuple):
 
 
 def runs_in_graphs(like: Tensor) -> bool:
-    """Whether the loop runs as CUDA graphs where its tensors are like this one: in training on a GPU that has found
-    them right and faster than a launch for each operation."""
-    if not torch.is_grad_enabled() or is_autocast(like.device.type):
-        return False
-    return dispatch.choose("decoder_loop", like).name == "cuda_graph"
+    """Whether the loop runs as CUDA graphs where its tensors are like this one: on a GPU that has found them right and
+    faster than a launch for each operation."""
+    return not is_autocast(like.device.type) and dispatch.choose("decoder_loop", like).name == "cuda_graph"
 
 
 def decoder_loop(
@@ -56,7 +53,13 @@ def decoder_loop(
 
     Returns:
         the outputs (T, B, ...).
+
+    Raises:
+        ValueError: the state or the constants have another number of rows.
     """
+    rows = inputs[0].size(1)
+    if any(part.size(0) != rows for part in (*state, *constants)):
+        raise ValueError(f"the state and what all steps read must have {rows} rows, as the inputs")
     module = dispatch.choose("decoder_loop", inputs[0]).module
     outputs: tuple[Tensor, ...] = module.decoder_loop(loop, inputs, state, constants, parameters)
     return outputs

@@ -9,19 +9,17 @@ The backward graph computes its steps anew before it goes back through them: onl
 
 from __future__ import annotations
 
-import logging
 import weakref
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from ..captured_graphs import Programs, bucket, captured, capturing, precision
+from ..dispatch import BACKEND_VARIABLE
 from ..second_derivatives import differentiable_once
-from . import DecoderLoop, Tensors, eager
-
-logger = logging.getLogger(__name__)
+from . import DecoderLoop, Tensors
 
 # Steps of one graph.
 STEPS = 8
@@ -37,34 +35,34 @@ def refuses(like: Tensor) -> str | None:
 def decoder_loop(
     loop: DecoderLoop, inputs: Tensors, state: Tensors, constants: Tensors, parameters: Tensors
 ) -> tuple[Tensor, ...]:
-    """See :func:`fairseq_plugins.kernels.decoder_loop.decoder_loop`. Operations that cannot be captured run one after
-    the other, for good, and a line of the log says so."""
-    if loop.owner not in _uncaptured:
-        groups = _Groups(inputs, state, constants, parameters)
-        programs = _programs.setdefault(loop.owner, Programs())
-        with programs.lock:
-            try:
-                program = programs.get(_Program, _Shape.of(loop, groups), loop, groups, programs)
-            except torch.OutOfMemoryError:
-                raise
-            except RuntimeError as error:  # whatever CUDA calls it
-                _uncaptured.add(loop.owner)
-                reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-                logger.warning(f"kernels: the decoder's steps run one operation after the other: {reason}")
-            else:
-                return _run(program, programs, groups)
-    return eager.decoder_loop(loop, inputs, state, constants, parameters)
+    """See :func:`fairseq_plugins.kernels.decoder_loop.decoder_loop`. One thread at a time trains what owns the loop.
+
+    Raises:
+        RuntimeError: an operation cannot be captured; after that the process is of no more use.
+    """
+    groups = _Groups(inputs, state, constants, parameters)
+    programs = _programs.setdefault(loop.owner, Programs())
+    with programs.lock:
+        try:
+            program = programs.get(_Program, _Shape.of(loop, groups), loop, groups, programs)
+        except torch.OutOfMemoryError:
+            programs.clear()
+            raise
+        except RuntimeError as error:  # whatever CUDA calls it
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise RuntimeError(
+                f"the decoder's steps cannot be a CUDA graph ({reason}): set {BACKEND_VARIABLE}=decoder_loop=eager"
+            ) from error
+        counts = len(inputs), len(state), len(constants)
+        outputs: tuple[Tensor, ...] = _Loop.apply(
+            program, programs, counts, *(part for group in groups for part in group)
+        )
+        return outputs
 
 
 def captures(owner: object) -> int:
     """Programs captured so far for a loop's owner."""
     return _programs[owner].made if owner in _programs else 0
-
-
-def _run(program: _Program, programs: Programs, groups: _Groups) -> tuple[Tensor, ...]:
-    counts = len(groups.inputs), len(groups.state), len(groups.constants)
-    outputs: tuple[Tensor, ...] = _Loop.apply(program, programs, counts, *(part for group in groups for part in group))
-    return outputs
 
 
 class _Groups(NamedTuple):
@@ -107,7 +105,8 @@ class _Loop(torch.autograd.Function):
     @differentiable_once("eager")
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         counts, program = ctx.counts, ctx.program
-        kept, tensors = ctx.saved_tensors[: counts[1]], ctx.saved_tensors[counts[1] :]
+        saved = ctx.saved_tensors  # once: a checkpoint hands them out one time
+        kept, tensors = saved[: counts[1]], saved[counts[1] :]
         groups = _Groups.of(tensors, counts)
         steps, rows = groups.inputs[0].shape[:2]
         grad_inputs = [torch.empty_like(given) for given in groups.inputs]
@@ -172,25 +171,35 @@ class _Program:
     """The buffers and the graphs of ``STEPS`` steps."""
 
     def __init__(self, shape: _Shape, loop: DecoderLoop, groups: _Groups, programs: Programs) -> None:
-        def zeros(like: Tensor, *sizes: int) -> Tensor:
-            return torch.zeros(*sizes, *like.shape[len(sizes) :], dtype=like.dtype, device=like.device)
+        def buffers(what: str, parts: Tensors, *sizes: int, sums: bool = False) -> list[Tensor]:
+            """Like these tensors, but for their first dimensions; as sums in which half precision does not lose."""
+            return [
+                programs.buffer(
+                    (shape.stream, what, i),
+                    (*sizes, *part.shape[len(sizes) :]),
+                    _sum_dtype(part) if sums else part.dtype,
+                    part.device,
+                )
+                for i, part in enumerate(parts)
+            ]
 
-        self.inputs = [zeros(part, STEPS, shape.rows) for part in groups.inputs]
-        self.state = [zeros(part, shape.rows) for part in groups.state]
-        self.constants = [zeros(part, shape.rows) for part in groups.constants]
+        by_step = STEPS, shape.rows
+        self.inputs = buffers("input", groups.inputs, *by_step)
+        self.state = buffers("state", groups.state, shape.rows)
+        self.constants = buffers("constant", groups.constants, shape.rows)
         parameters = [part.detach() for part in groups.parameters]
         read = _Groups(self.inputs, self.state, self.constants, parameters)
         with capturing():
             outputs, _ = loop.run(*read)
-        self.outputs = [torch.zeros_like(part) for part in outputs]
-        self.grad_outputs = [torch.zeros_like(part) for part in outputs]
+        self.outputs = buffers("output", outputs)
+        self.grad_outputs = buffers("gradient of output", outputs)
         # Of inputs those of the last run; of the state those before it, which are those after the next one; of all
-        # others the sums over the runs, in which half precision would lose.
+        # others the sums over the runs.
         self.gradients = _Groups(
-            [torch.zeros_like(part) for part in self.inputs],
-            [torch.zeros_like(part) for part in self.state],
-            [_sum_like(part) for part in self.constants],
-            [_sum_like(part) for part in parameters],
+            buffers("gradient of input", self.inputs),
+            buffers("gradient of state", self.state),
+            buffers("gradient of constant", self.constants, sums=True),
+            buffers("gradient of parameter", parameters, sums=True),
         )
         self.is_used = [True] * sum(map(len, read))
 
@@ -254,14 +263,16 @@ def _leaf(part: Tensor) -> Tensor:
     return part.requires_grad_() if part.is_floating_point() else part
 
 
-def _sum_like(part: Tensor) -> Tensor:
-    dtype = torch.promote_types(part.dtype, torch.float32) if part.is_floating_point() else part.dtype
-    return torch.zeros_like(part, dtype=dtype)
+def _sum_dtype(part: Tensor) -> torch.dtype:
+    return torch.promote_types(part.dtype, torch.float32) if part.is_floating_point() else part.dtype
 
 
-def _copy(buffers: Iterable[Tensor], given: Iterable[Tensor | None]) -> None:
+def _copy(buffers: Sequence[Tensor], given: Sequence[Tensor | None]) -> None:
     """Into each buffer what is its own; zeros for nothing."""
-    for buffer, part in zip(buffers, given, strict=True):
+    places = {buffer.untyped_storage().data_ptr() for buffer in buffers}
+    # What goes through all steps unchanged is a buffer itself, and another's copy might come first.
+    own = [part.clone() if part is not None and part.untyped_storage().data_ptr() in places else part for part in given]
+    for buffer, part in zip(buffers, own, strict=True):
         if part is None:
             buffer.zero_()
         else:
@@ -280,4 +291,3 @@ def _chunks(steps: int) -> Sequence[tuple[int, int]]:
 
 
 _programs: weakref.WeakKeyDictionary[object, Programs] = weakref.WeakKeyDictionary()
-_uncaptured: weakref.WeakSet[object] = weakref.WeakSet()

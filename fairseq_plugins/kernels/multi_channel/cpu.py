@@ -258,7 +258,8 @@ class _Step(torch.autograd.Function):
     def backward(
         ctx: Any, grad_output: Tensor | None, grad_history: Tensor | None, grad_cell_state: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        inputs, saved = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+        kept = ctx.saved_tensors  # once: a checkpoint hands them out one time
+        inputs, saved = kept[:3], kept[3:]
         if ctx.is_overwritten:
             saved = ctx.steps.forward(*inputs, True)[-1]
         ctx.is_overwritten = True

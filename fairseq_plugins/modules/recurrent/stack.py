@@ -148,7 +148,7 @@ class NetworkStack(nn.Module):
         if dropouts is None:
             dropouts = [
                 self.dropout.for_steps() if isinstance(self.dropout, LockedDropout) else self.dropout
-                for _ in self.layers[:-1]
+                for _ in range(len(self.layers) - 1)
             ]
 
         def step(x: Tensor, states: Sequence[RecurrentState]) -> tuple[Tensor, tuple[RecurrentState, ...]]:

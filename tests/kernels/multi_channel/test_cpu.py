@@ -7,6 +7,7 @@ import os
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from fairseq_plugins import kernels
 from fairseq_plugins.kernels.multi_channel import cpu
@@ -332,3 +333,28 @@ def gradients_by_steps(layer: MultiChannelRNN, x: Tensor) -> dict[str, Tensor]:
     names, parameters = zip(*layer.named_parameters(), strict=True)
     gradients = torch.autograd.grad(torch.stack(outputs).sum(), parameters, materialize_grads=True)
     return dict(zip(names, gradients, strict=True))
+
+
+@pytest.mark.parametrize("is_reentrant", [True, False])
+def test_steps_under_a_checkpoint(is_reentrant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which hands out what a pass keeps one time."""
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cpp")
+    torch.manual_seed(0)
+    layer = MultiChannelRNN(3, 5, 2).double()
+    x = torch.randn(4, 2, 3, dtype=torch.float64, requires_grad=True)
+
+    def run(x: Tensor) -> Tensor:
+        step, state, outputs = layer.stepper(2), layer.initial_state(2), []
+        for row in x.unbind(0):
+            output, state = step(row, state)
+            outputs.append(output)
+        return torch.stack(outputs)
+
+    inputs = [x, *layer.parameters()]
+    found = []
+    for output in run(x), checkpoint(run, x, use_reentrant=is_reentrant):
+        for each in inputs:
+            each.grad = None
+        output.square().sum().backward()
+        found.append([each.grad.clone() for each in inputs])
+    torch.testing.assert_close(*found, rtol=1e-10, atol=1e-10)
