@@ -1,8 +1,8 @@
 """The loop as CUDA graphs of a fixed number of steps, forwards and backwards.
 
 A step of a decoder is dozens of small operations, and a GPU does each sooner than a CPU launches it. A graph is
-launched as one. It works in buffers of its own, for as many rows as the next bucket has; rows and steps beside the real
-ones are zero, and so are their gradients.
+launched as one. It works in buffers that all graphs of a loop share, for as many rows as the next bucket has; rows and
+steps beside the real ones are zero, and so are their gradients.
 
 The backward graph computes its steps anew before it goes back through them: only the state before each graph is kept.
 """
