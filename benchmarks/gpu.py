@@ -3,8 +3,8 @@
     python benchmarks/gpu.py [--continue FILE] [--parts PART ...] [--seconds N] [--data DIR]
     python benchmarks/gpu.py --dry-run --continue FILE
 
-One GPU has run the parts tests and layers (benchmarks/results/gpu_h200.json). The other parts, and the decoder's loop
-as CUDA graphs, have only been seen in this benchmark's dry run on a CPU.
+One GPU has run the parts tests and layers, and an early form of profile (benchmarks/results/gpu_h200.json). The other
+parts, and the decoder's loop as CUDA graphs, have only been seen in this benchmark's dry run on a CPU.
 
 The parts, the most important first:
 
@@ -55,10 +55,10 @@ GPU_LOST = 75
 
 HELP = """
 on a machine without a network
-  Carry this checkout, and wheels for that machine's Python of what setup.py lists and the machine lacks: fairseq-fixed
+  Carry this checkout, and wheels for that machine's Python of what the machine lacks: fairseq-fixed
   (its own wheel, which has its compiled parts) with hydra-core, omegaconf, antlr4-python3-runtime and bitarray; and
-  those that are missing of sacremoses, subword-nmt, sacrebleu, rouge-score, nltk, lxml, portalocker, tabulate,
-  colorama, tensorboardX, pytest, pytest-timeout and hypothesis. PyTorch and Triton stay those of the machine. There:
+  those that are missing of the extras train and runtime (pyproject.toml), of portalocker and colorama, and of pytest,
+  pytest-timeout, pytest-xdist and hypothesis. PyTorch and Triton stay those of the machine. There:
     python3 -m pip install --no-index --no-deps --target SITE WHEELS/*.whl
     export PYTHONPATH=SITE
   For the part training prepare the data before (configs/iwslt14_sample/_base.yaml says how) and carry, of its folder,

@@ -147,6 +147,11 @@ def bucket(rows: int, smallest: int = 8) -> int:
     return -(-rows // step) * step
 
 
+def stream_of(tensor: Tensor) -> int:
+    """The number of the stream that operations on the tensor run on; 0 on a CPU."""
+    return torch.cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else 0
+
+
 def precision() -> str:
     """How products of float32 round on GPUs, which is decided when they are captured."""
     # PyTorch's older question raises once the newer setting has been used.

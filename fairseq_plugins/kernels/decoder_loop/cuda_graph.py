@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from ..captured_graphs import Programs, bucket, captured, capturing, precision
+from ..captured_graphs import Programs, bucket, captured, capturing, precision, stream_of
 from ..dispatch import BACKEND_VARIABLE
 from ..second_derivatives import differentiable_once
 from . import DecoderLoop, Tensors
@@ -125,14 +125,17 @@ class _Loop(torch.autograd.Function):
                     of_all[begin:end] = part[: end - begin, :rows]
             found = program.gradients
             by_row = [gradient[:rows] for gradient in (*found.state, *found.constants)]
+            # Those of the inputs are no buffers, which the next run would write over.
             gradients = [
-                gradient.to(given.dtype, copy=True) if is_needed and is_used else None
-                for gradient, given, is_needed, is_used in zip(
-                    (*grad_inputs, *by_row, *found.parameters),
-                    tensors,
-                    ctx.needs_input_grad[3:],
-                    program.is_used,
-                    strict=True,
+                gradient.to(given.dtype, copy=i >= len(grad_inputs)) if is_needed and is_used else None
+                for i, (gradient, given, is_needed, is_used) in enumerate(
+                    zip(
+                        (*grad_inputs, *by_row, *found.parameters),
+                        tensors,
+                        ctx.needs_input_grad[3:],
+                        program.is_used,
+                        strict=True,
+                    )
                 )
             ]
         return None, None, None, *gradients
@@ -152,7 +155,6 @@ class _Shape(NamedTuple):
     @classmethod
     def of(cls, loop: DecoderLoop, groups: _Groups) -> _Shape:
         given = groups.inputs[0]
-        stream = torch.cuda.current_stream(given.device).cuda_stream if given.is_cuda else 0
         by_step = [(part.shape[2:], part.dtype) for part in groups.inputs]
         by_row = [(part.shape[1:], part.dtype) for part in (*groups.state, *groups.constants)]
         of_parameters = [(part.shape, part.dtype) for part in groups.parameters]
@@ -163,7 +165,7 @@ class _Shape(NamedTuple):
             tuple(part.data_ptr() for part in groups.parameters),
             given.device,
             precision(),
-            stream,
+            stream_of(given),
         )
 
 

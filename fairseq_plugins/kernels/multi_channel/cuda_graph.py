@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from triton import language as tl
 
-from ..captured_graphs import Programs, bucket, captured, is_capturing, precision
+from ..captured_graphs import Programs, bucket, captured, is_capturing, precision, stream_of
 from ..second_derivatives import differentiable_once
 from . import vectorized
 from .specification import (
@@ -228,10 +228,9 @@ class _Shape(NamedTuple):
 
     @classmethod
     def of(cls, gates: Tensor, hidden: Tensor, specification: MultiChannelSpecification) -> _Shape:
-        stream = torch.cuda.current_stream(gates.device).cuda_stream if gates.is_cuda else 0
         batch, hidden_size = bucket(gates.size(1), SMALLEST_BATCH), hidden.size(-1)
         steps = STEPS if gates.size(0) > 1 else 1  # a graph of its own, for decoding
-        return cls(specification, batch, hidden_size, steps, gates.dtype, gates.device, precision(), stream)
+        return cls(specification, batch, hidden_size, steps, gates.dtype, gates.device, precision(), stream_of(gates))
 
     @property
     def cell_state(self) -> int:
