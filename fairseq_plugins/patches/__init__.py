@@ -33,7 +33,6 @@ def all_patches() -> list[Callable[[], None]]:
         end_data_workers_with_their_epoch,
         keep_last_batch,
     )
-    from .bfloat16 import allow_bfloat16_without_tpu
     from .copied_models import copy_models_and_tasks
     from .data_parallel import train_data_parallel_on_cpu
     from .decoding import (
@@ -46,6 +45,12 @@ def all_patches() -> list[Callable[[], None]]:
     from .deferred_imports import defer_imports
     from .dictionary_checksums import keep_dictionary_checksums
     from .epochs import tell_networks_of_epochs
+    from .half_precision import (
+        allow_bfloat16_without_tpu,
+        allow_float16_without_gpu,
+        keep_float32_weights_when_resuming,
+        keep_steps_of_the_loss_scale_when_resuming,
+    )
     from .kernels_line import say_kernels
     from .loading import allow_checkpoint_types, tell_models_of_checkpoints
     from .matmul_precision import add_matmul_precision
@@ -84,6 +89,9 @@ def all_patches() -> list[Callable[[], None]]:
         prefer_numbers,
         name_updates_that_end_epochs,
         allow_bfloat16_without_tpu,
+        allow_float16_without_gpu,
+        keep_float32_weights_when_resuming,
+        keep_steps_of_the_loss_scale_when_resuming,
         add_matmul_precision,
         repair_alignments,
         repair_diverse_beam_search,

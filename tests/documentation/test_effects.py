@@ -99,8 +99,7 @@ TRAINED: dict[str, Trial] = {
 }
 TRAINED_ON_PAIRS: dict[str, Trial] = {
     "--eval-bleu": Trial("--eval-bleu"),
-    # Gradients in one piece are for GPUs.
-    "--fp16": Trial("--fp16", beside="--fp16-no-flatten-grads"),
+    "--fp16": Trial("--fp16"),
     "--left-pad-target": Trial("--left-pad-target", refusal="--left-pad-target is not supported"),
     "--max-tokens": Trial("--max-tokens 60"),
     "--r-drop-weight": Trial("--r-drop-weight 0", beside="--criterion r_drop --dropout 0.3"),
@@ -754,13 +753,13 @@ COVERED: dict[str, str] = {
     "torchrun *": "test_several_processes::test_two_machines_by_the_command_that_the_page_prints",
     "scripts/train.sh --stop-time-hours": "test_resuming::test_an_ended_training_gets_no_more_updates",
     "scripts/train.sh --work": RECORDED,
-    "--bf16": "test_bfloat16::test_trains_with_bfloat16_on_the_cpu",
+    "--bf16": "test_half_precision::test_trains_with_bfloat16_on_the_cpu",
     "--eval-bleu-remove-bpe": "test_effects::test_eval_bleu_remove_bpe",
     "--finetune-from-model": "test_recurrent_seq2seq::test_finetuning_starts_from_the_model",
     "--matmul-precision": "test_matmul_precision::test_pytorch_multiplies_as_is_said",
     "--max-epoch": "test_streaming_language_modeling::test_interrupted_training_ends_the_same",
     "--max-update": "test_streaming_language_modeling::test_interrupted_training_ends_the_same",
-    "--memory-efficient-bf16": "test_bfloat16::test_trains_with_bfloat16_on_the_cpu",
+    "--memory-efficient-bf16": "test_half_precision::test_trains_with_bfloat16_on_the_cpu",
     "--negatives": "test_sequence_ranking::test_as_many_wrong_candidates_as_negatives",
     "--patience": "test_resuming::test_patience_holds_over_interruptions",
     "--restart": "test_training_identity::test_a_restart_deletes_what_was_trained",
