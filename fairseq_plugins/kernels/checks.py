@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .autocast import is_autocast
 from .padding import padding_mask
+from .tracing import is_traced
 
 State = tuple[Tensor, ...]
 """A NamedTuple of tensors with the batch first."""
@@ -109,7 +110,8 @@ def checked_lengths(lengths: Tensor | None, x: Tensor, least: int = 0) -> Tensor
 
     Raises:
         ValueError: they are not one whole number for each row of x; or one of them, on the CPU, is not in ``least`` ...
-            T. What is on a GPU is not looked at, since that would have to wait for all that the GPU still has to do.
+            T. What is on a GPU is not looked at, since that would have to wait for all that the GPU still has to do,
+            and what PyTorch traces has no numbers.
     """
     if lengths is None:
         return None
@@ -120,7 +122,7 @@ def checked_lengths(lengths: Tensor | None, x: Tensor, least: int = 0) -> Tensor
         raise ValueError(f"lengths must be {batch_size} whole numbers, one for each row, not {described}")
     if lengths.device != x.device:
         raise ValueError(f"lengths must be on {x.device}, as x is, not on {lengths.device}")
-    if lengths.device.type == "cpu" and batch_size:
+    if lengths.device.type == "cpu" and batch_size and not is_traced():
         smallest, largest = (int(bound) for bound in lengths.aminmax())
         if smallest < least or largest > steps:
             raise ValueError(

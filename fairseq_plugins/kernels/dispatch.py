@@ -21,6 +21,7 @@ import torch
 
 from ..errors import InputError
 from . import verdicts
+from .tracing import is_traced
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class Backend(NamedTuple):
         is_measured: whether it is for GPUs, and runs where it was found to be right and the fastest.
         starts_slowly: whether it takes so long to start that a training does not wait for it to be compared.
         is_traceable: whether PyTorch can write down its operations, for an export.
+        has_own_backward: whether its gradient is none of PyTorch's, which torch.func and torch.export refuse.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Backend(NamedTuple):
     is_measured: bool = False
     starts_slowly: bool = False
     is_traceable: bool = True
+    has_own_backward: bool = False
 
 
 OPERATIONS: dict[str, tuple[Backend, ...]] = {
@@ -67,14 +70,14 @@ OPERATIONS: dict[str, tuple[Backend, ...]] = {
         Backend("cuda_graph", "multi_channel.cuda_graph", needs="triton", is_measured=True),
         Backend("compiled", "multi_channel.compiled", is_measured=True, starts_slowly=True),
         Backend("cpp", "multi_channel.cpu", is_traceable=False),
-        Backend("eager", "multi_channel.eager"),
+        Backend("eager", "multi_channel.eager", has_own_backward=True),
         Backend("autograd", "multi_channel.autograd"),
         Backend("reference", "multi_channel.reference"),
     ),
     "forget_scan": (
         Backend("triton", "forget_scan.triton", needs="triton", is_measured=True),
         Backend("cpp", "forget_scan.cpu", is_traceable=False),
-        Backend("eager", "forget_scan.eager"),
+        Backend("eager", "forget_scan.eager", has_own_backward=True),
         Backend("reference", "forget_scan.reference"),
     ),
     "additive_attention": (
@@ -138,11 +141,14 @@ def choose(operation: str, *arguments: Any) -> Choice:
     names = [backend.name for backend in backends]
     first = names.index(named) if named in names else 0
     refused: dict[str, str] = {}
-    is_exported = torch.onnx.is_in_onnx_export()
+    is_transformed = is_traced()
+    is_exported = is_transformed or torch.onnx.is_in_onnx_export()
     for backend in backends[first:]:
         reason = verdicts.refusal(operation, backend.name) if backend.is_measured and backend.name != named else None
         if is_exported and not backend.is_traceable:
             reason = "an export writes down PyTorch's operations alone"
+        if is_transformed and backend.has_own_backward:
+            reason = "PyTorch transforms its own gradients alone"
         if reason is None:
             module = module_of(backend)
             reason = module.refuses(*arguments)

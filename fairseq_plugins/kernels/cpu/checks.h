@@ -24,6 +24,8 @@ inline void check_tensor(const char* name, const Tensor& tensor, at::IntArrayRef
   check(tensor.layout() == at::kStrided, name, " must be strided, not ", tensor.layout());
   check(tensor.sizes() == sizes, name, " must have the sizes ", sizes, ", not ", tensor.sizes());
   check(tensor.scalar_type() == type, name, " must be of ", type, ", not of ", tensor.scalar_type());
+  // That of a fake tensor says that it is on the CPU.
+  check(tensor.numel() == 0 || (tensor.has_storage() && tensor.storage().data()), name, " has no memory");
 }
 
 // The same where there may be none; `sizes` and `type` are those of the one that there is.

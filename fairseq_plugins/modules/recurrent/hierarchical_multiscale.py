@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -200,7 +200,7 @@ class HierarchicalMultiscaleRNN(RecurrentNetwork[HierarchicalMultiscaleState]):
                 cell_state.append(c)
                 if z is not None:
                     hard = ((self.slope * product[:, -1:] + 1) / 2).clamp(0, 1)
-                    b = _StraightThrough.apply(hard)
+                    b = _straight_through(hard)
                     boundary.append(b)
             return HierarchicalMultiscaleState(
                 torch.stack(hidden, dim=1),
@@ -227,16 +227,9 @@ class HierarchicalMultiscaleRNN(RecurrentNetwork[HierarchicalMultiscaleState]):
         return torch.relu(torch.einsum("...lh,lkh->...k", gates.unsqueeze(-1) * hidden, self.output_weight))
 
 
-class _StraightThrough(torch.autograd.Function):
+def _straight_through(x: Tensor) -> Tensor:
     """1 above 0.5, else 0; its gradient is taken as 1."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return (x > 0.5).type_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return gradient
+    return (x > 0.5).type_as(x) + (x - x.detach())
 
 
 @dataclass(frozen=True)

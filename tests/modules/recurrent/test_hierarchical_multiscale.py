@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from fairseq_plugins.modules import HierarchicalMultiscaleRNN, LockedDropout, RecurrentStack
-from fairseq_plugins.modules.recurrent.hierarchical_multiscale import _StraightThrough
+from fairseq_plugins.modules.recurrent.hierarchical_multiscale import _straight_through
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -105,7 +105,7 @@ def test_without_a_boundary_below_a_level_stands_still() -> None:
 
 def test_the_gradient_of_a_boundary_is_that_of_the_hard_sigmoid() -> None:
     x = torch.tensor([0.2, 0.7], requires_grad=True)
-    z = _StraightThrough.apply(x)
+    z = _straight_through(x)
     assert z.tolist() == [0, 1]
     z.mul(torch.tensor([2.0, 3.0])).sum().backward()
     assert x.grad.tolist() == [2, 3]
