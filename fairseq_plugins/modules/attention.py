@@ -109,6 +109,12 @@ class AdditiveAttention(nn.Module):
         return attend
 
 
+def attention_mask(real: Tensor) -> Tensor:
+    """What attention may look at, (N, 1, 1, S), of real (N, S), False at padding: a sentence of nothing but padding looks
+    at all of it, since a softmax of no numbers is none, and its gradients neither."""
+    return (real | ~real.any(dim=1, keepdim=True))[:, None, None, :]
+
+
 class Memory(NamedTuple):
     """What a path of the encoder gives to the attentions of the decoder, for N sentences.
 
@@ -117,7 +123,7 @@ class Memory(NamedTuple):
 
     Attributes:
         output: (N, S, d).
-        mask: (N, 1, 1, S), False at padding.
+        mask: (N, 1, 1, S), False at padding, but where a sentence has nothing else.
         scale: (N, 1, 1), the square root of the number of real tokens.
         summaries: of each level (N, size), what a recurrent decoder starts from, where the path has some.
     """
@@ -139,7 +145,7 @@ class Memory(NamedTuple):
         # Under a weight of 0 NaN would stay NaN.
         output = output.masked_fill(~real.unsqueeze(-1), 0)
         scale = real.sum(dim=1).to(output.dtype).sqrt().view(-1, 1, 1)
-        return cls(output, real[:, None, None, :], scale, tuple(summaries))
+        return cls(output, attention_mask(real), scale, tuple(summaries))
 
     def of_sentences(self, sentences: Tensor) -> Memory:
         """That of some of the sentences (N',)."""

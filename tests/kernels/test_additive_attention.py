@@ -56,6 +56,22 @@ def test_in_single_precision(backend: str, monkeypatch: pytest.MonkeyPatch) -> N
     torch.testing.assert_close([each.double() for each in actual], list(expected), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("backend", ["reference", "eager", "cpp"])
+def test_a_sentence_of_nothing_but_padding_reads_zeros_and_changes_no_gradient(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(BACKEND_VARIABLE, backend)
+    given, mask = problem(3, 2, 5, 7, 4)
+    alone, weights = reference.additive_attention(*(each[:2] for each in given[:3]), given[3], mask[:2])
+    mask[2] = True
+    context, all_weights = additive_attention(*given, mask)
+    assert not context[2].any() and not all_weights[2].any()
+    torch.testing.assert_close((context[:2], all_weights[:2]), (alone, weights), **TOLERANCE)
+    gradients = torch.autograd.grad(context.pow(2).sum(), given)
+    expected = torch.autograd.grad(alone.pow(2).sum(), given)
+    torch.testing.assert_close(gradients, expected, **TOLERANCE)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("backend", ["eager", "cpp"])
 def test_what_is_not_a_number_stays_so(backend: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:

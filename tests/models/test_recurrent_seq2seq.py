@@ -20,7 +20,7 @@ from fairseq_plugins.models.options import takes_layer_option
 from fairseq_plugins.models.recurrent_seq2seq import RecurrentSeq2SeqConfig, RecurrentSeq2SeqModel
 from fairseq_plugins.modules import RECURRENT_KINDS
 from fairseq_plugins.package_files import ROOT
-from tests.models.tasks import WORDS, build_architecture, check_beam_reordering, make_task, pad, sentences
+from tests.models.tasks import WORDS, build_architecture, check_beam_reordering, drop_nothing, make_task, pad, sentences
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -64,6 +64,20 @@ def models(draw: st.DrawFn) -> RecurrentSeq2SeqModel:
         encoder_layers=draw(st.integers(1, 2)),
         decoder_layers=draw(st.integers(1, 3)),
     )
+
+
+@settings(max_examples=20)
+@given(models(), st.booleans())
+def test_a_sentence_of_nothing_but_padding_changes_no_gradient(model: RecurrentSeq2SeqModel, is_training: bool) -> None:
+    source, target = torch.tensor([[5, 6, 7, 2], [4, 9, 2, 1], [1, 1, 1, 1]]), torch.tensor([[2, 5], [2, 1], [1, 1]])
+    model.train(is_training)
+    drop_nothing(model)
+    gradients = []
+    for rows in 2, 3:
+        logits, _ = model(source[:rows], None, target[:rows])
+        loss = logits[target[:rows] != 1].pow(2).sum()
+        gradients.append(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True))
+    torch.testing.assert_close(gradients[1], gradients[0], **TOLERANCE)
 
 
 @settings(max_examples=30)

@@ -26,7 +26,8 @@ def additive_attention(
         keys: k, U_a times the encoder's outputs, with the bias (B, S, A).
         values: (B, S, K).
         score: v, (A,).
-        padding_mask: (B, S), True at padding, which has the weight 0; None if there is none.
+        padding_mask: (B, S), True at padding, which has the weight 0, in a row of nothing else too; None if there is
+            none.
         are_values_masked: the values at padding are zero already.
 
     Returns:

@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <tuple>
@@ -60,13 +61,17 @@ template <typename T>
 void run_forward(const T* query, const T* keys, const T* v, const bool* padding, T* weights, const Sizes& n) {
   at::parallel_for(0, n.batch, 1, [&](int64_t first, int64_t last) {
     for (int64_t b = first; b < last; b++) {
+      const bool* mask = padding == nullptr ? nullptr : padding + b * n.sources;
+      if (mask != nullptr && std::all_of(mask, mask + n.sources, [](bool is_padding) { return is_padding; })) {
+        std::fill_n(weights + b * n.targets * n.sources, n.targets * n.sources, T(0));
+        continue;
+      }
       for (int64_t t = 0; t < n.targets; t++) {
         const T* q = query + (b * n.targets + t) * n.features;
         T* row = weights + (b * n.targets + t) * n.sources;
         for (int64_t s = 0; s < n.sources; s++) {
-          const bool is_padding = padding != nullptr && padding[b * n.sources + s];
-          row[s] = is_padding ? -std::numeric_limits<T>::infinity()
-                              : score_of(q, keys + (b * n.sources + s) * n.features, v, n.features);
+          row[s] = mask != nullptr && mask[s] ? -std::numeric_limits<T>::infinity()
+                                              : score_of(q, keys + (b * n.sources + s) * n.features, v, n.features);
         }
         fairseq_plugins::softmax(row, n.sources);
       }

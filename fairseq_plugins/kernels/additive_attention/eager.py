@@ -21,6 +21,9 @@ def additive_attention(
         keys = keys.masked_fill(padding_mask.unsqueeze(-1), 0)
     energies = torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ score
     if padding_mask is not None:
-        energies = energies.masked_fill(padding_mask.unsqueeze(1), float("-inf"))
+        # Not -inf: in a row of nothing but padding all weights and gradients would be NaN.
+        energies = energies.masked_fill(padding_mask.unsqueeze(1), torch.finfo(energies.dtype).min)
     weights = F.softmax(energies, dim=-1, dtype=torch.promote_types(energies.dtype, torch.float32)).type_as(energies)
+    if padding_mask is not None:
+        weights = weights.masked_fill(padding_mask.unsqueeze(1), 0)
     return torch.bmm(weights, values), weights

@@ -19,11 +19,13 @@ def additive_attention(
     for b in range(query.size(0)):
         real = [s for s in range(keys.size(1)) if padding_mask is None or not padding_mask[b, s]]
         for t in range(query.size(1)):
-            energies = torch.stack([score @ torch.tanh(query[b, t] + keys[b, s]) for s in real])
-            alpha = torch.exp(energies) / torch.exp(energies).sum()
-            zero = values.new_zeros(values.size(2))
-            contexts.append(sum((alpha[i] * values[b, s] for i, s in enumerate(real)), zero))
-            row = query.new_zeros(keys.size(1))
-            weights.append(row.index_put((torch.tensor(real, device=row.device),), alpha))
+            context, row = values.new_zeros(values.size(2)), query.new_zeros(keys.size(1))
+            if real:
+                energies = torch.stack([score @ torch.tanh(query[b, t] + keys[b, s]) for s in real])
+                alpha = torch.exp(energies) / torch.exp(energies).sum()
+                context = sum((alpha[i] * values[b, s] for i, s in enumerate(real)), context)
+                row = row.index_put((torch.tensor(real, device=row.device),), alpha)
+            contexts.append(context)
+            weights.append(row)
     shape = query.shape[:2]
     return torch.stack(contexts).unflatten(0, shape), torch.stack(weights).unflatten(0, shape)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ...kernels.checks import check_number
 from ...kernels.dropout import dropout, relu_dropout
 from ...kernels.linear import prepared_linear
-from ..attention import Memory, MultiHeadAttention, dot_product_attention
+from ..attention import Memory, MultiHeadAttention, attention_mask, dot_product_attention
 from ..linear import Linear
 from ..packed_sentences import PackedFlow, PackedSentences, is_packable
 from ..recurrent.registry import option
@@ -105,7 +105,7 @@ class SelfAttentionEncoderPath(EncoderPath):
             for layer in self.layers:
                 x = run_layer(self, layer, x, flow)
             return EncoderOutput(sentences.unpack(self.output_norm(x)))
-        mask = real[:, None, None, :]
+        mask = attention_mask(real)
         for layer in self.layers:
             x = run_layer(self, layer, x, mask)
         return EncoderOutput(self.output_norm(x))
