@@ -12,6 +12,8 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <map>
+
 #include "cpu/guards.h"
 #include "cpu/threads.h"
 #include "sequence.h"
@@ -157,7 +159,8 @@ std::vector<OptionalTensor> backward(
 }
 
 // One layer, a step at a time: everything that is the same for all steps is prepared once, and the gradients of the
-// weights are summed here until they are asked for.
+// weights are summed here until they are asked for. Each backward pass has sums of its own: one that failed halfway
+// leaves some that nobody asks for.
 class Steps {
  public:
   Steps(const Weights& weights, int64_t batch)
@@ -181,10 +184,10 @@ class Steps {
   }
 
   // `upstream` are the gradients of forward's output, history and cell state. Returns those of x, history and cell state.
-  // Overwrites the saved buffers.
+  // Overwrites the saved buffers. `pass` is the number of the backward pass, where it needs the gradients of the weights.
   std::vector<Tensor> backward(
       const Tensor& x, const Tensor& history, const Tensor& cell_state, const std::vector<Tensor>& saved,
-      const std::vector<OptionalTensor>& upstream, bool needs_weights) {
+      const std::vector<OptionalTensor>& upstream, std::optional<int64_t> pass) {
     const KernelGuard guard;
     check_dimensions("input", x, 2);
     check_call(weights_, x, 1, history, cell_state, std::nullopt);
@@ -199,40 +202,44 @@ class Steps {
     const OutputGradients of_outputs(weights_, inputs, output, std::nullopt, upstream[1], upstream[2]);
     const InputGradients gradients = run_backward(
         weights_, *transposed_, inputs, chunks_of(saved), saved[1], of_outputs, true,
-        needs_weights ? &by_chunk_ : nullptr);
+        pass ? &sums_[*pass].by_chunk : nullptr);
     const Tensor grad_projected = gradients.projected[0];
-    if (needs_weights) {
-      add_product(grad_input_, grad_projected, x);
-      add(grad_bias_, grad_projected.sum(0));
-      if (gradients.inside.defined()) add(grad_inside_, gradients.inside[0].sum(0));
+    if (pass) {
+      Sums& sums = sums_[*pass];
+      add_product(sums.input, grad_projected, x);
+      add(sums.bias, grad_projected.sum(0));
+      if (gradients.inside.defined()) add(sums.inside, gradients.inside[0].sum(0));
     }
     return {transposed_input_(grad_projected), gradients.history, gradients.cell_state};
   }
 
-  // The gradients of weight_input, bias_input, candidate_bias, weight_hh, weight_connection, v_hidden and score since the
-  // last call.
-  std::vector<OptionalTensor> take_gradients() {
+  // The gradients of weight_input, bias_input, candidate_bias, weight_hh, weight_connection, v_hidden and score in a
+  // backward pass; another call has none.
+  std::vector<OptionalTensor> take_gradients(int64_t pass) {
     const KernelGuard guard;
+    const auto node = sums_.extract(pass);
+    const Sums sums = node ? node.mapped() : Sums();
     WeightGradients sum;
-    for (const auto& part : by_chunk_) sum.add(part);
+    for (const auto& part : sums.by_chunk) sum.add(part);
     const auto type = weights_.weight_input.scalar_type();
-    std::vector<OptionalTensor> taken = {
-        optional(grad_input_, type), optional(grad_bias_, type), optional(grad_inside_, type),
+    return {
+        optional(sums.input, type), optional(sums.bias, type), optional(sums.inside, type),
         optional(sum.weight_hh, type), optional(stacked(sum.connections), type), optional(sum.v_hidden, type),
         optional(sum.score, type)};
-    by_chunk_.clear();
-    grad_input_ = grad_bias_ = grad_inside_ = Tensor();
-    return taken;
   }
 
  private:
+  struct Sums {
+    std::vector<WeightGradients> by_chunk;
+    Tensor input, bias, inside;
+  };
+
   Weights weights_;
   int64_t batch_;
   Product input_, transposed_input_;
   Products products_;
   std::optional<Products> transposed_;
-  std::vector<WeightGradients> by_chunk_;
-  Tensor grad_input_, grad_bias_, grad_inside_;
+  std::map<int64_t, Sums> sums_;
 };
 
 }  // namespace

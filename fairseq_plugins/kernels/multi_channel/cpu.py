@@ -237,7 +237,7 @@ class _StepWeights(torch.autograd.Function):
     def backward(ctx: Any, grad_weights: Tensor) -> tuple[Tensor | None, ...]:
         # Raises if a weight has been changed since: the steps read them again in their backward pass.
         _ = ctx.saved_tensors
-        return None, *ctx.steps.take_gradients()
+        return None, *ctx.steps.take_gradients(torch._C._current_graph_task_id())
 
 
 class _Step(torch.autograd.Function):
@@ -266,7 +266,8 @@ class _Step(torch.autograd.Function):
         # Whether this pass wants them: what is summed and not collected would be the next pass's.
         needs_weights = ctx.needs_input_grad[1] and torch._C._will_engine_execute_node(ctx.next_functions[0][0])
         upstream = [grad_output, grad_history, _unless_empty(grad_cell_state)]
-        gradients = ctx.steps.backward(*inputs, list(saved), upstream, needs_weights)
+        number = torch._C._current_graph_task_id() if needs_weights else None
+        gradients = ctx.steps.backward(*inputs, list(saved), upstream, number)
         return None, inputs[0].new_zeros(()) if needs_weights else None, *gradients
 
 

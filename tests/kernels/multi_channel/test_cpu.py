@@ -280,6 +280,41 @@ def test_steps_notice_weights_that_have_changed(monkeypatch: pytest.MonkeyPatch)
         output.sum().backward()
 
 
+@pytest.mark.parametrize("cell", GATES)
+def test_a_backward_pass_that_failed_halfway_leaves_nothing_to_the_next(
+    cell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(kernels.BACKEND_VARIABLE, "cpp")
+    torch.manual_seed(0)
+    layer, x = MultiChannelRNN(4, 5, cell=cell), torch.randn(3, 2, 4)
+    step = layer.stepper(2)
+
+    def total_of_steps(is_failing: bool) -> Tensor:
+        state, total = layer.initial_state(2), torch.zeros(())
+        for t, row in enumerate(x.clone().requires_grad_().unbind()):
+            if is_failing and t == 1:
+                row.register_hook(_run_out_of_memory)
+            output, state = step(row, state)
+            total = total + output.pow(2).sum()
+        return total
+
+    def gradients(total: Tensor) -> list[Tensor]:
+        layer.zero_grad()
+        total.backward(retain_graph=True)
+        return [parameter.grad.clone() for parameter in layer.parameters()]
+
+    expected = gradients(total_of_steps(False))
+    failing = total_of_steps(True)
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            gradients(failing)
+    torch.testing.assert_close(gradients(total_of_steps(False)), expected)
+
+
+def _run_out_of_memory(gradient: Tensor) -> None:
+    raise MemoryError
+
+
 @pytest.mark.skipif(not cpu.has_bfloat16(), reason="this CPU does not multiply in bfloat16")
 @pytest.mark.parametrize("connection", CONNECTIONS)
 @pytest.mark.parametrize("cell", GATES)
