@@ -110,8 +110,10 @@ class AdditiveAttention(nn.Module):
 
 
 def attention_mask(real: Tensor) -> Tensor:
-    """What attention may look at, (N, 1, 1, S), of real (N, S), False at padding: a sentence of nothing but padding looks
-    at all of it, since a softmax of no numbers is none, and its gradients neither."""
+    """What attention may look at, (N, 1, 1, S), of real (N, S), False at padding.
+
+    Whoever reads a sentence of nothing but padding looks at all of it: the softmax of no numbers would be NaN.
+    """
     return (real | ~real.any(dim=1, keepdim=True))[:, None, None, :]
 
 

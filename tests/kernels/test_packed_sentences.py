@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -89,6 +90,22 @@ def test_what_is_not_a_number_stays_in_its_sentence() -> None:
 def test_a_sentence_without_keys_gets_zeros() -> None:
     context = packed_attention(torch.ones(3, 4), torch.ones(2, 8), offsets([1, 2]), offsets([2, 0]), 1, 1.0)
     assert context.tolist() == [[1.0] * 4, [0.0] * 4, [0.0] * 4]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x, offsets: packed_attention(x, x.repeat(1, 2), offsets, offsets, 2, 1.0),
+        lambda x, o: windows(x, o, 3, 1),
+    ],
+    ids=["attention", "windows"],
+)
+def test_sentences_that_were_changed_since_are_noticed(operation: Callable[[Tensor, Tensor], Tensor]) -> None:
+    offsets = torch.tensor([0, 1, 3])
+    output = operation(torch.randn(3, 4, requires_grad=True), offsets)
+    offsets[1] = 2
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        output.sum().backward()
 
 
 def test_threads_do_not_change_a_bit() -> None:

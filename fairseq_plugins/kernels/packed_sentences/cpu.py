@@ -53,27 +53,38 @@ def windows(x: Tensor, offsets: Tensor, width: int, before: int) -> Tensor:
 
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, module: ModuleType, query: Tensor, memory: Tensor, *options: Any) -> Tensor:
+    def forward(
+        ctx: Any,
+        module: ModuleType,
+        query: Tensor,
+        memory: Tensor,
+        query_offsets: Tensor,
+        key_offsets: Tensor,
+        *options: Any,
+    ) -> Tensor:
         ctx.module, ctx.options = module, options
-        ctx.save_for_backward(query, memory)
-        context: Tensor = module.attention(query, memory, *options)
+        inputs = query, memory, query_offsets, key_offsets
+        ctx.save_for_backward(*inputs)
+        context: Tensor = module.attention(*inputs, *options)
         return context
 
     @staticmethod
     @differentiable_once("reference")
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         gradients = ctx.module.attention_backward(gradient, *ctx.saved_tensors, *ctx.options)
-        return None, *gradients, *[None] * len(ctx.options)
+        return None, *gradients, None, None, *[None] * len(ctx.options)
 
 
 class _Windows(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, module: ModuleType, x: Tensor, *options: Any) -> Tensor:
+    def forward(ctx: Any, module: ModuleType, x: Tensor, offsets: Tensor, *options: Any) -> Tensor:
         ctx.module, ctx.options = module, options
-        window: Tensor = module.windows(x, *options)
+        ctx.save_for_backward(offsets)
+        window: Tensor = module.windows(x, offsets, *options)
         return window
 
     @staticmethod
     @differentiable_once("reference")
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        return None, ctx.module.windows_backward(gradient, *ctx.options), *[None] * len(ctx.options)
+        gradient_of_x = ctx.module.windows_backward(gradient, *ctx.saved_tensors, *ctx.options)
+        return None, gradient_of_x, None, *[None] * len(ctx.options)
