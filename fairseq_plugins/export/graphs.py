@@ -187,10 +187,12 @@ def _cycled(numbers: Sequence[int], count: int) -> list[int]:
 def _graph_of(
     module: nn.Module, inputs: Sequence[Input], outputs: Sequence[str], example: Sequence[Tensor]
 ) -> onnx.ModelProto:
+    loops = {name: part for name, part in module.named_modules() if isinstance(part, Loop)}
+    for name, loop in loops.items():
+        loop.name = name
     with torch.no_grad():
         module(*example)  # loops remember what they read; what they do in an export is undone
     model = _traced(module, inputs, outputs, example)
-    loops = {part.name: part for part in module.modules() if isinstance(part, Loop)}
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
         if (node.domain, node.op_type) == (_DOMAIN, _LOOP):

@@ -46,7 +46,7 @@ class Loop(nn.Module):
         owner: the module whose parameters the step reads, where it is not a module itself.
 
     Attributes:
-        name: what the graph calls it; :func:`with_exported_layers` gives it.
+        name: what the graph calls it, which is made for it.
         states, reads: a row of each tensor, as it was last called.
     """
 

@@ -452,9 +452,6 @@ def with_exported_layers(model: nn.Module) -> nn.Module:
         for name, part in list(module.named_children()):
             if isinstance(part, NetworkStack):
                 setattr(module, name, ExportedStack(part))
-    for name, module in model.named_modules():
-        if isinstance(module, Loop):
-            module.name = name
     return model
 
 

@@ -122,6 +122,15 @@ def test_an_ensemble_is_the_mean_of_its_models() -> None:
     compare(models, names)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["mc_rnn_iwslt_de_en", "rnnsearch_iwslt_de_en"])
+def test_graphs_of_an_ensemble_of_one_architecture(architecture: str) -> None:
+    """Whose loops are called the same in each model. A graph is run and compared as it is made."""
+    models = [make(architecture, RECURRENT, seed=seed) for seed in (1, 2)]
+    graphs = graphs_of(exported_models(models, [architecture] * 2), 1, 2, WORDS)
+    assert {name.split(".")[0] for name in graphs.states} == {"0", "1"}
+
+
 def test_other_models_are_refused() -> None:
     model = build_architecture("transformer_iwslt_de_en", make_task())
     with pytest.raises(InputError, match="'transformer_iwslt_de_en' has no exported form"):
