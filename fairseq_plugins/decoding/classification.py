@@ -27,6 +27,14 @@ class ClassificationModel(TrainedModel):
         with quietly():
             return self.task.build_criterion(self.cfg.criterion)
 
+    def require_predictions(self) -> None:
+        """Raises InputError where the task predicts nothing."""
+        if not hasattr(self.task, "predictions"):
+            raise InputError(
+                f"{self.path}: its task predicts neither classes nor scores; 'translate' takes a translation model, "
+                "'perplexity' and 'generate-text' take a language model"
+            )
+
     def predict(
         self, dataset: FairseqDataset, options: BatchOptions, stopwatch: Stopwatch, share: Share = WHOLE
     ) -> Iterator[tuple[int, Hypothesis]]:
@@ -44,8 +52,7 @@ class ClassificationModel(TrainedModel):
         Raises:
             InputError: the task predicts nothing.
         """
-        if not hasattr(self.task, "predictions"):
-            raise InputError(f"{self.path}: its task predicts neither classes nor scores")
+        self.require_predictions()
         if options.max_tokens is None and options.batch_size is None:
             options = replace(options, batch_size=BATCH_SIZE)
         for batch in self.batches(dataset, options.fitted(dataset, 0), share):

@@ -68,6 +68,7 @@ def main(arguments: Sequence[str]) -> None:
     from .fairseq_commands import decoding_options, device_of
 
     model = ClassificationModel.load([path], options.data, device_of(options.gpus))
+    model.require_predictions()
     parsed, _ = decoding_options("validate", model.data, {}, extra)
     batches = BatchOptions.of(parsed)
     if isinstance(model.data.preparation, ReadingPreparation):

@@ -119,6 +119,7 @@ def test_refusals(trained: tuple[Path, list[object]], tmp_path: Path) -> None:
     for command, message in (
         (("perplexity", checkpoint, "--cache-weight", 2), "a cache has a window of at least 1"),
         (("generate_text", tmp_path / "none.pt"), "none.pt: no such checkpoint"),
+        (("predict", checkpoint, "--gpus", 0), "its task predicts neither classes nor scores; 'translate' takes"),
     ):
         finished = run_script(*command, stdin="ba\n", status=1)
         [error] = [line for line in finished.stderr.splitlines() if line.startswith("error: ")]
