@@ -158,7 +158,12 @@ def trained_on(checkpoint: dict[str, Any], name: str) -> Path:
         raise InputError(f"{name}: it does not say what it was trained on; name the prepared data with --data")
     binarized = Path(data)
     if not binarized.is_dir():
-        raise InputError(f"{name}: its training data {binarized} is not there any more; name it with --data")
+        if not binarized.is_absolute():
+            raise InputError(
+                f"{name}: its training data {data}, seen from where the training was started, is not in {Path.cwd()}; "
+                "name it with --data"
+            )
+        raise InputError(f"{name}: its training data {data} is not there any more; name it with --data")
     return binarized.parent
 
 

@@ -163,7 +163,10 @@ def main(arguments: Sequence[str]) -> None:
                         training.write_results(newest, resumed)
                 raise processes.failure(command, status, log.last_lines, run.log)
         if not last.exists():
-            raise InputError(f"fairseq-train left no {last}; was it told --no-save or --no-last-checkpoints?")
+            raise InputError(
+                f"fairseq-train left no {last}; was it told --no-save or --no-last-checkpoints, or is the checkpoint "
+                "of --restore-file past --max-epoch or --max-update? Then give a higher one, or --finetune-from-model"
+            )
         trained = training.write_results(last, resumed)
     print(f"{trained['updates']:,} updates in {trained['train_seconds']:,.0f} seconds; {work / 'results.json'}")
 

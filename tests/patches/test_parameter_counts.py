@@ -14,7 +14,7 @@ from fairseq_plugins.patches.parameter_counts import keep_parameter_counts
 from tests.commands import train_in_process
 from tests.conftest import TranslationData
 
-from .test_bfloat16 import TINY_LSTM
+from .test_half_precision import TINY_LSTM
 from .unpatched import needless
 
 

@@ -288,10 +288,18 @@ def test_missing_data(trained: Trained, tmp_path: Path) -> None:
         train.main([str(trained.configuration), "--data", str(tmp_path / "nowhere")])
     assert not (tmp_path / "work").exists()
     moved = torch.load(checkpoint, weights_only=True)
-    moved["cfg"]["task"]["data"] = str(tmp_path / "moved" / "bin")
-    torch.save(moved, tmp_path / "moved.pt")
-    with pytest.raises(InputError, match="is not there any more; name it with --data"):
-        translate.main([str(tmp_path / "moved.pt")])
+    for place, message in (str(tmp_path / "moved" / "bin"), "is not there any more"), ("bin", "bin, seen from where"):
+        moved["cfg"]["task"]["data"] = place
+        torch.save(moved, tmp_path / "moved.pt")
+        with pytest.raises(InputError, match=f"{message}.*; name it with --data"):
+            translate.main([str(tmp_path / "moved.pt")])
+
+
+def test_a_checkpoint_that_is_past_the_last_epoch_is_gone_on_from_by_none(trained: Trained, tmp_path: Path) -> None:
+    options = ["--work", tmp_path, "--data", trained.data, "--gpus", 0, "--max-epoch", 1]
+    options += ["--restore-file", trained.work / "checkpoints" / "checkpoint_best.pt"]
+    with pytest.raises(InputError, match="or is the checkpoint of --restore-file past --max-epoch or --max-update"):
+        train.main(list(map(str, [trained.configuration, *options])))
 
 
 def test_a_mistake_is_one_sentence_and_leaves_nothing(trained: Trained, tmp_path: Path) -> None:
