@@ -40,6 +40,7 @@ def layer_of(kind: str) -> Output:
     return Output(found.make(found.options(), LayerSizes(SIZE, (SIZE,) * (2 if found.handles_depth else 1))))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("is_training", [True, False])
 def test_an_exported_layer_computes_what_it_did(kind: str, is_training: bool) -> None:
