@@ -66,6 +66,7 @@ def models(draw: st.DrawFn) -> RecurrentSeq2SeqModel:
     )
 
 
+@pytest.mark.system
 @settings(max_examples=20)
 @given(models(), st.booleans())
 def test_a_sentence_of_nothing_but_padding_changes_no_gradient(model: RecurrentSeq2SeqModel, is_training: bool) -> None:

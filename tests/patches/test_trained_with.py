@@ -82,6 +82,7 @@ def trained(tiny_translation_data: TranslationData, tmp_path_factory: pytest.Tem
     return folder / "checkpoint_last.pt"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -101,6 +102,7 @@ def test_a_training_does_not_start_with_other_recurrent_layers(
             train_in_process(*command, start, trained)
 
 
+@pytest.mark.system
 def test_the_same_layers_by_other_options_are_taken(
     trained: Path, tiny_translation_data: TranslationData, tmp_path: Path
 ) -> None:
@@ -114,6 +116,7 @@ def test_the_same_layers_by_other_options_are_taken(
     train_in_process(*further, tmp_path / "third", "--connection-init", "orthogonal", *start)
 
 
+@pytest.mark.system
 def test_fairseq_takes_any_layers_of_the_same_sizes(
     trained: Path, tiny_translation_data: TranslationData, tmp_path: Path, unpatch: Callable[[object, str], None]
 ) -> None:
