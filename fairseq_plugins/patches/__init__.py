@@ -65,7 +65,7 @@ def all_patches() -> list[Callable[[], None]]:
     )
     from .saving import keep_as_many_of_the_best, name_updates_that_end_epochs, prefer_numbers, save_the_end
     from .speed import defer_compiler, flush_denormals, fuse_adam
-    from .trained_with import keep_dictionary_checksums, refuse_other_recurrent_layers
+    from .trained_with import keep_dictionary_checksums, refuse_other_starts
     from .unknown_words import replace_unknown_words
     from .validation_bleu import repair_validation_bleu
 
@@ -103,7 +103,7 @@ def all_patches() -> list[Callable[[], None]]:
         train_data_parallel_on_cpu,
         replace_unknown_words,
         keep_dictionary_checksums,
-        refuse_other_recurrent_layers,
+        refuse_other_starts,
         keep_parameter_counts,
         copy_models_and_tasks,
         say_kernels,

@@ -78,10 +78,10 @@ def _keeping_weights(state_dict: Callable) -> Callable:
 
 
 def _restoring_weights(load_state_dict: Callable) -> Callable:
-    def restore(self: FP16Optimizer, state_dict: dict[str, Any], *overrides: Any) -> None:
+    def restore(self: FP16Optimizer, state_dict: dict[str, Any], optimizer_overrides: Any = None) -> None:
         state_dict = dict(state_dict)
         kept = state_dict.pop(WEIGHTS, [])
-        load_state_dict(self, state_dict, *overrides)
+        load_state_dict(self, state_dict, optimizer_overrides)
         weights = _float32_weights(self)
         if [weight.shape for weight in kept] != [weight.shape for weight in weights]:
             return  # of an earlier version, or flat where these are not
@@ -120,8 +120,8 @@ def _keeping_steps(state_dict: Callable) -> Callable:
 
 
 def _restoring_steps(load_state_dict: Callable) -> Callable:
-    def restore(self: Any, state_dict: dict[str, Any], *overrides: Any) -> None:
-        load_state_dict(self, state_dict, *overrides)
+    def restore(self: Any, state_dict: dict[str, Any], optimizer_overrides: Any = None) -> None:
+        load_state_dict(self, state_dict, optimizer_overrides)
         if self.scaler is not None:
             vars(self.scaler).update(state_dict.get(STEPS, {}))
 

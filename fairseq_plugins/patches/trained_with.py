@@ -45,8 +45,7 @@ _loaded: ContextVar[list[_Origin] | None] = ContextVar("loaded", default=None)
 
 def keep_dictionary_checksums() -> None:
     """Has checkpoints keep ``dictionaries``: the checksums of the symbols of the source's and the target's. What loads
-    a model for data with others, as fairseq-generate does, ends in a sentence, and so does a training that starts from
-    it (``--finetune-from-model``, ``--restore-file``) or goes on.
+    a model for data with others, as fairseq-generate does, ends in a sentence; trainings too, by the next patch.
 
     With another dictionary of the same size a model would translate into nonsense, and nothing would tell.
 
@@ -54,14 +53,13 @@ def keep_dictionary_checksums() -> None:
     """
     replace_once(Dictionary, "add_from_file", _with_checksum)
     replace_once(Trainer, "state_dict", _with_dictionaries)
-    replace_once(Trainer, "load_checkpoint", _starting_with_the_same)
     replace_once(checkpoint_utils, "load_checkpoint_to_cpu", _noting_origins)
     replace_once(checkpoint_utils, "load_model_ensemble_and_task", _comparing_checksums)
 
 
-def refuse_other_recurrent_layers() -> None:
-    """Ends a training in a sentence that starts from a checkpoint (``--finetune-from-model``, ``--restore-file``) of
-    other recurrent layers.
+def refuse_other_starts() -> None:
+    """Ends a training in a sentence that starts from a checkpoint (``--finetune-from-model``, ``--restore-file``), or
+    goes on, with other dictionaries or recurrent layers.
 
     With another ``--connection-rate``, ``--rcrn-output-gate`` or first dilation weights have the same sizes, and are
     another network: nothing would tell.
@@ -69,7 +67,7 @@ def refuse_other_recurrent_layers() -> None:
     For fairseq 0.12.
     """
     replace_once(checkpoint_utils, "load_checkpoint_to_cpu", _noting_origins)
-    replace_once(Trainer, "load_checkpoint", _starting_with_the_same_layers)
+    replace_once(Trainer, "load_checkpoint", _starting_with_the_same)
 
 
 def _with_checksum(add_from_file: Callable) -> Callable:
@@ -95,7 +93,8 @@ def _noting_origins(load_checkpoint_to_cpu: Callable) -> Callable:
         state = load_checkpoint_to_cpu(path, *args, **kwargs)
         files = _loaded.get()
         if files is not None:
-            files.append(_Origin(path, state.get("dictionaries") or {}, _values(_model_options(state))))
+            model = state["cfg"]["model"] if state.get("cfg") else state.get("args")
+            files.append(_Origin(path, state.get("dictionaries") or {}, _options_of(model)))
         return state
 
     return load
@@ -108,9 +107,9 @@ def _comparing_checksums(load_model_ensemble_and_task: Callable) -> Callable:
                 loaded = load_model_ensemble_and_task(filenames, arg_overrides, task, *args, **kwargs)
             except RuntimeError:
                 # Its embeddings are of another size, as a dictionary may be.
-                _refuse_others(task)
+                _refuse_other_dictionaries(task)
                 raise
-            _refuse_others(loaded[2])
+            _refuse_other_dictionaries(loaded[2])
         return loaded
 
     return load
@@ -122,39 +121,24 @@ def _starting_with_the_same(load_checkpoint: Callable) -> Callable:
             try:
                 return load_checkpoint(self, filename, *args, **kwargs)
             finally:
-                # Before whatever fairseq says where its embeddings are of another size.
-                _refuse_others(self.task)
-
-    return load
-
-
-def _starting_with_the_same_layers(load_checkpoint: Callable) -> Callable:
-    def load(self: Trainer, filename: str, *args: Any, **kwargs: Any) -> Any:
-        with _loading():
-            try:
-                return load_checkpoint(self, filename, *args, **kwargs)
-            finally:
                 # Before whatever fairseq says where weights are of other sizes.
-                for origin in _loaded.get() or ():
-                    _refuse_other_layers(origin, _values(self.cfg.model))
+                _refuse_other_dictionaries(self.task)
+                _refuse_other_layers(_options_of(self.cfg.model))
 
     return load
 
 
 @contextlib.contextmanager
 def _loading() -> Iterator[None]:
-    """Notes what is loaded meanwhile, also for whoever does so around it."""
-    around = _loaded.get()
+    """Notes what is loaded meanwhile."""
     token = _loaded.set([])
     try:
         yield
     finally:
-        if around is not None:
-            around.extend(_loaded.get() or ())
         _loaded.reset(token)
 
 
-def _refuse_others(task: Any) -> None:
+def _refuse_other_dictionaries(task: Any) -> None:
     """Raises InputError where the task's dictionaries are not those of the models that were loaded last."""
     checksums = _checksums_of(task)
     for path, dictionaries, _ in _loaded.get() or ():
@@ -178,25 +162,22 @@ def _checksums_of(task: Any) -> dict[str, str]:
     return checksums
 
 
-def _model_options(state: Mapping[str, Any]) -> Any:
-    return state["cfg"]["model"] if state.get("cfg") else state.get("args")
+def _refuse_other_layers(model: Mapping[str, Any]) -> None:
+    """Raises InputError where a model's recurrent layers are not those of the models that were loaded last."""
+    for path, _, trained_model in _loaded.get() or ():
+        for prefix in _PREFIXES:
+            trained, asked = (_layers_of(values, prefix) for values in (trained_model, model))
+            for name in trained:
+                if name in asked and trained[name] != asked[name]:
+                    shown = f"{flag(prefix + name)} {trained[name]}"
+                    raise InputError(
+                        f"{path} has {shown}, not {asked[name]}: its weights would be another network; give {shown}"
+                    )
 
 
-def _values(options: Any) -> Mapping[str, Any]:
-    """Options by name, in whatever fairseq has them."""
-    return vars(options) if isinstance(options, Namespace) else dict(options or {})
-
-
-def _refuse_other_layers(origin: _Origin, model: Mapping[str, Any]) -> None:
-    """Raises InputError where a file's recurrent layers are not those of a model's options."""
-    for prefix in _PREFIXES:
-        trained, asked = (_layers_of(values, prefix) for values in (origin.model, model))
-        for name in trained:
-            if name in asked and trained[name] != asked[name]:
-                shown = f"{flag(prefix + name)} {trained[name]}"
-                raise InputError(
-                    f"{origin.path} has {shown}, not {asked[name]}: its weights would be another network; give {shown}"
-                )
+def _options_of(model: Any) -> Mapping[str, Any]:
+    """The options of a model by name; those of the older style are a Namespace."""
+    return vars(model) if isinstance(model, Namespace) else dict(model or {})
 
 
 def _layers_of(values: Mapping[str, Any], prefix: str) -> dict[str, str]:

@@ -67,6 +67,16 @@ def test_gradients_by_torch_func_are_those_of_autograd(kind: str) -> None:
     torch.testing.assert_close(list(gradients.values()), list(expected))
 
 
+def test_a_compiled_layer_runs_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x, calls = MultiChannelRNN(SIZE, SIZE), torch.randn(STEPS, ROWS, SIZE), []
+    backend = dispatch.choose("multi_channel", layer._layer(), STEPS * ROWS).module
+    run = backend.multi_channel_rnn
+    monkeypatch.setattr(backend, "multi_channel_rnn", lambda *arguments: calls.append(1) or run(*arguments))
+    compiled = torch.compile(layer, backend="eager")
+    torch.testing.assert_close(compiled(x).output, layer(x).output)
+    assert len(calls) == 2
+
+
 @pytest.mark.parametrize("kind", ["mc_rnn", "ho_rnn"])
 def test_vmap_is_a_loop(kind: str) -> None:
     """PyTorch's own layers have no rule for it."""

@@ -10,7 +10,7 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoderDecoderModel
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 
 from benchmarks import untrained
 from benchmarks.untrained import build_architecture
@@ -106,9 +106,16 @@ def _check_beam_reordering(
         torch.testing.assert_close(extra["attn"][0][:, -1], expected_extra["attn"][0][:, -1], rtol=1e-9, atol=1e-9)
 
 
-def drop_nothing(model: nn.Module) -> None:
-    """Sets every probability of dropout to 0."""
+def check_padding_alone(model: FairseqEncoderDecoderModel) -> None:
+    """Fails if a sentence of nothing but padding changes a gradient of the others."""
     for module in model.modules():
         for name, value in vars(module).items():
             if isinstance(value, float) and (name == "p" or name.endswith("dropout")):
                 setattr(module, name, 0.0)
+    source, target = torch.tensor([[5, 6, 7, 2], [4, 9, 2, 1], [1, 1, 1, 1]]), torch.tensor([[2, 5], [2, 1], [1, 1]])
+    gradients = []
+    for rows in 2, 3:
+        logits, _ = model(source[:rows], None, target[:rows])
+        loss = logits[target[:rows] != 1].pow(2).sum()
+        gradients.append(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True))
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-9, atol=1e-9)
